@@ -74,6 +74,7 @@ static void put_breakdown(struct hd_json_writer *w, const struct hd_tl_summary *
 	hd_json_put_i64(w, "exposed_ns", p->sum.exposed);
 	hd_json_put_i64(w, "hidden_ns", p->sum.hidden);
 	hd_json_put_i64(w, "rest_ns", p->sum.rest);
+	hd_json_put_i64(w, "redone_ns", p->redone);
 	put_ratio(w, "E", p->sum.e);
 	put_ratio(w, "S", p->sum.s);
 	put_ratio(w, "alpha", p->sum.alpha);
@@ -298,6 +299,10 @@ void hd_trace_print_summary(const struct hd_tl_summary *s)
 	if (s->orders.violations)
 		printf("order: %" PRIu64 " times a transfer overtook a more urgent one, of %" PRIu64
 			" transfers\n", s->orders.violations, s->orders.transfers);
+	for (uint32_t p = 0; p < s->tl->nprocesses; p++)
+		if (s->process[p].redone)
+			printf("done again after a loss: %.3f ms of %s\n", (double)s->process[p].redone / 1e6,
+				hd_trace_shown(s->tl->process[p].name, shown, sizeof shown));
 	if (s->nunmatched)
 		printf("of %" PRIu64 " waits for transfers %" PRIu64 " have no recorded cause\n", s->nwaits,
 			s->nunmatched);
@@ -312,6 +317,6 @@ void hd_trace_print_summary(const struct hd_tl_summary *s)
 	hd_tl_held(s, text);
 	hd_trace_shown(text, shown, sizeof shown);
 	printf("%s\n", shown[0] ? shown : s->stragglers.nsteps ? "nothing holds it back" :
-		"nothing holds it back by itself; a straggler is looked for among three workers and more, "
+		"nothing holds it back by itself; a straggler is looked for among two workers and more, "
 		"over five steps and more");
 }

@@ -338,17 +338,19 @@ static bool stands_out(const struct hold_judge *j, uint32_t process)
 		HD_TL_STRAGGLER_PERCENT;
 }
 
-/* Rule f. */
-static enum hd_err find_reading(struct hold_judge *j, struct hd_tl_stragglers *to)
+/* Rule f, of one kind of cost. */
+static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum hd_tl_hold cause,
+	struct hd_tl_stragglers *to)
 {
 	double most = 0, second = 0, gain = 0;
-	struct hd_tl_straggler s = { .cause = HD_TL_HOLD_IO };
+	struct hd_tl_straggler s = { .cause = cause };
 	enum hd_err err = HD_OK;
 
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses && !err; p++) {
 		if (!computes(j->causes, p))
 			continue;
-		err = gain_of(j, alike(p, false, true, false), &gain);
+		kind.process = p;
+		err = gain_of(j, kind, &gain);
 		if (gain > most) {
 			second = most;
 			most = gain;
@@ -363,6 +365,22 @@ static enum hd_err find_reading(struct hold_judge *j, struct hd_tl_stragglers *t
 	s.gain = most;
 	to->straggler[to->n++] = s;
 	return HD_OK;
+}
+
+/* Rule g. */
+static void find_held(const struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+{
+	uint32_t first = 0;
+
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
+		if (computes(j->causes, p) && j->share[p] > j->share[first])
+			first = p;
+	const int64_t more = computes(j->causes, first) ? more_of(j, j->held, first) : 0;
+	if (more * 100 <= 2 * HD_TL_STRAGGLER_PERCENT * (span.t1 - span.t0))
+		return;
+	to->straggler[to->n++] = (struct hd_tl_straggler){ .process = first, .share = j->share[first],
+		.cause = has_notice(j->causes, first, span.t1) ? HD_TL_HOLD_PREEMPTION : HD_TL_HOLD_COMPUTE,
+		.gain = (double)more / (double)(span.t1 - span.t0) };
 }
 
 static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
@@ -392,7 +410,11 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 				to->straggler[to->n++] = s;
 		}
 	if (!err && !to->n)
-		err = find_reading(j, to);
+		err = find_by(j, alike(0, false, true, false), HD_TL_HOLD_IO, to);
+	if (!err && !to->n && j->ncompute > 2)
+		err = find_by(j, alike(0, false, false, true), HD_TL_HOLD_LINK, to);
+	if (!err && !to->n)
+		find_held(j, span, to);
 	/* what costs more is it */
 	struct hd_tl_straggler pause = { 0 };
 	if (!err && find_stopped(j, span, &pause) && (!to->n || pause.process == to->straggler[0].process ?

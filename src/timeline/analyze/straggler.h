@@ -18,8 +18,10 @@
  *      for more than 5 % of the time of these steps, more than twice as long as any other, and for more than
  *      another would gain by a to d, or half of what it would itself. Then it is paused.
  *   f  Or: none is one by a to d, and the run would gain more than 10 % if its waits for data were those of
- *      the others, more than twice what it would gain by those of any other: whatever else the machine does
- *      to it. Then it is io.
+ *      the others, or of three and more its transfers, more than twice what it would gain by those of any
+ *      other: whatever else the machine does to it. Then it is io, or link.
+ *   g  Or: none is one by a to f, it has the greatest part of the critical paths, and quotas held it for more
+ *      than 10 % of the time beyond what they held another. Then it is compute, or preemption.
  * It is the one that does not wait; the waits of the others are symptoms.
  *
  * The cause is the kind of cost that gains most: instructions and what else is its own (compute), transfers

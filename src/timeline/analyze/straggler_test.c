@@ -195,29 +195,63 @@ static void one_that_waits_for_a_quota_of_its_own_is_named(void **state)
 	}
 }
 
-/* It waits for data, and what it computes takes longer still, for want of a processor: of the two the data
- * are its own. */
+/* It waits for data, or for a link, and what it computes takes longer still, for want of a processor: what it
+ * waits for is its own. */
 static void one_that_waits_for_data_on_a_busy_machine_is_named(void **state)
 {
 	(void)state;
 	static struct hd_tl_hand h;
 
-	for (int data = 0; data < 2; data++) {
-		struct hd_tl_train t = steady(11);
-		int64_t waited = 0;
-		for (int k = 0; k < HD_TL_TRAIN_STEPS; k++) {
-			t.work[k][1] *= 2;
-			t.data[k][1] += data * 15000 * US;
+	for (int link = 0; link < 2; link++)
+		for (int data = 0; data < 2; data++) {
+			struct hd_tl_train t = steady(11);
+			int64_t waited = 0;
+			for (int k = 0; k < HD_TL_TRAIN_STEPS; k++) {
+				t.work[k][1] *= 2;
+				t.data[k][1] += data && !link ? 15000 * US : 0;
+			}
+			for (int p = 0; p < HD_TL_TRAIN_PROCESSES && data && link; p++)
+				t.wire[p][1] = t.wire[1][p] = 15000 * US;
+			hd_tl_train_record(&t, &h);
+			for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++)
+				count(&h, 2, 6, h.step[h.process[1].step_begin + k].end,
+					waited += t.work[k][1] / 2);
+			const struct hd_tl_stragglers s = judge_made(&h);
+			CHECK(s.n == (uint32_t)data, "data %d: %u named", data, s.n);
+			if (s.n)
+				assert_true(s.straggler[0].process == 1 && s.straggler[0].cause == (link ?
+					HD_TL_HOLD_LINK : HD_TL_HOLD_IO));
+			hd_arena_finish(&h.arena);
 		}
-		hd_tl_train_record(&t, &h);
-		for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++)
-			count(&h, 2, 6, h.step[h.process[1].step_begin + k].end, waited += t.work[k][1] / 2);
-		const struct hd_tl_stragglers s = judge_made(&h);
-		CHECK(s.n == (uint32_t)data, "data %d: %u named", data, s.n);
-		if (s.n)
-			assert_true(s.straggler[0].process == 1 && s.straggler[0].cause == HD_TL_HOLD_IO);
-		hd_arena_finish(&h.arena);
-	}
+}
+
+/* On a machine where all wait, a quota gains little: that it held this one, and that this one comes last, is
+ * evidence enough. */
+static void one_that_comes_last_and_was_held_by_a_quota_is_named(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int64_t percent = 0; percent <= 30; percent += 6)
+		for (uint32_t of = 0; of < 2; of++) {
+			struct hd_tl_train t = steady(13);
+			int64_t sum = 0;
+			for (int k = 0; k < HD_TL_TRAIN_STEPS; k++)
+				for (uint32_t p = 0; p < t.n; p++)
+					t.work[k][p] = (p == 1 ? 20500 : 20000) * US;
+			const int64_t took = hd_tl_train_record(&t, &h);
+			count(&h, 2 * of + 1, 7, -1, 0);
+			for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++)
+				count(&h, 2 * of + 1, 7, h.step[k].end, sum += took / HD_TL_TRAIN_STEPS *
+					percent / 100);
+			const struct hd_tl_stragglers s = judge_made(&h);
+			CHECK(s.n == (of == 1 && percent > 10), "%u held for %lld %%: %u named", of,
+				(long long)percent, s.n);
+			if (s.n)
+				assert_true(s.straggler[0].process == 1 && s.straggler[0].cause ==
+					HD_TL_HOLD_COMPUTE);
+			hd_arena_finish(&h.arena);
+		}
 }
 
 /* Of a quota in long periods each piece is as long as a pause. */
@@ -281,6 +315,7 @@ int main(void)
 		cmocka_unit_test(one_that_waits_for_a_shared_processor_is_not_named),
 		cmocka_unit_test(one_that_waits_for_a_quota_of_its_own_is_named),
 		cmocka_unit_test(one_that_waits_for_data_on_a_busy_machine_is_named),
+		cmocka_unit_test(one_that_comes_last_and_was_held_by_a_quota_is_named),
 		cmocka_unit_test(one_that_a_quota_holds_for_long_is_not_paused),
 		cmocka_unit_test(a_notice_stands_until_it_is_taken_back),
 	};

@@ -87,6 +87,19 @@ static enum hd_err add_process(struct summing *s, uint32_t process)
 	return err;
 }
 
+static void add_redone(struct summing *s)
+{
+	const struct hd_timeline *tl = s->to->tl;
+	const struct hd_tl_span span = hd_tl_range_span(tl, s->to->range);
+
+	for (uint64_t i = 0; i < tl->nevents; i++) {
+		const struct hd_tl_event *e = &tl->event[i];
+		if (e->kind == HD_EVENT_OP && e->flags & HD_EVENT_FLAG_REDONE && e->t0 >= span.t0 && e->t0 <
+			span.t1)
+			s->to->process[tl->lane[e->lane].process].redone += e->t1 - e->t0;
+	}
+}
+
 /* The next one that there is: numbers of other programs may lie far apart. */
 static bool next_number(const struct summing *s, uint64_t *n)
 {
@@ -141,6 +154,8 @@ enum hd_err hd_tl_summary_of(const struct hd_timeline *tl, uint64_t most, struct
 	err = hd_tl_causes_make(&s.causes, tl, arena, diag);
 	for (uint32_t p = 0; p < tl->nprocesses && !err; p++)
 		err = add_process(&s, p);
+	if (!err)
+		add_redone(&s);
 	if (!err)
 		err = add_paths(&s);
 	if (!err)

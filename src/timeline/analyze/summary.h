@@ -23,6 +23,7 @@ struct hd_tl_process_sum {
 	struct hd_tl_breakdown sum;       /* of all its steps and devices; ratios of the sums */
 	int64_t path[HD_TL_NPARTS];       /* on critical paths */
 	int64_t blame[HD_TL_NPARTS];      /* its part in the times of all devices */
+	int64_t redone;                   /* ns of instructions run again, while these steps ran */
 };
 
 struct hd_tl_summary {

@@ -42,6 +42,32 @@ static void sums_are_kept_from_the_steps_to_the_whole(void **state)
 	}
 }
 
+/* Work that is marked, of the steps that are summed up, at its process. */
+static void what_was_done_again_is_summed_up(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	const struct hd_tl_train t = hd_tl_train_of(3);
+	struct hd_tl_causes causes;
+	struct hd_tl_summary s;
+	struct hd_arena scratch;
+	int64_t want = 0;
+
+	hd_tl_train_record(&t, &h);
+	for (uint64_t i = 0; i < h.tl.nevents; i++)
+		if (h.event[i].kind == HD_EVENT_OP && h.event[i].lane == 2)
+			h.event[i].flags = HD_EVENT_FLAG_REDONE;
+	for (int k = HD_TL_TRAIN_STEPS - 8; k < HD_TL_TRAIN_STEPS; k++)
+		want += t.work[k][1];
+	hd_tl_hand_made(&h, &causes);
+	hd_arena_init(&scratch, 0);
+	assert_int_equal(hd_tl_summary_of(&h.tl, 8, &h.arena, &scratch, &s, NULL), HD_OK);
+	hd_arena_finish(&scratch);
+	CHECK(s.process[1].redone == want && !s.process[0].redone && !s.process[2].redone, "%lld of %lld",
+		(long long)s.process[1].redone, (long long)want);
+	hd_arena_finish(&h.arena);
+}
+
 static void the_sentence_says_what_held_and_nothing_where_nothing_did(void **state)
 {
 	(void)state;
@@ -112,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_kept_from_the_steps_to_the_whole),
+		cmocka_unit_test(what_was_done_again_is_summed_up),
 		cmocka_unit_test(the_sentence_says_what_held_and_nothing_where_nothing_did),
 		cmocka_unit_test(waits_for_a_processor_are_never_more_than_all),
 	};
