@@ -213,7 +213,7 @@ def step_ms():
 def inject(pid, server, notices):
     """What is injected is no shorter than a step, so that it is what holds the run back, however busy the
     machine is."""
-    duty = {"paused": (0.4, 0.1), "slow": (0.03, 0.01)}.get(kind)
+    duty = {"paused": (0.4, 0.1), "slow": (0.09, 0.01)}.get(kind)
     if duty:
         thread = Duty(pid, *duty)
         thread.start()
@@ -223,10 +223,10 @@ def inject(pid, server, notices):
     if notices:
         notices.give(pid)
     if kind == "link":
-        late = max(3, int(step_ms() / 10))
+        late = max(3, int(step_ms() / 20))
         fail(pid, "wire.read:delay=%d;wire.write:delay=%d" % (late, late))
     if kind == "io":
-        fail(pid, "data.read:delay=%d" % max(15, step_ms() / 2))
+        fail(pid, "data.read:delay=%d" % max(15, step_ms()))
     if server:
         server.late_s = max(0.01, step_ms() / 12e3)
         server.slow_pid = pid
