@@ -71,6 +71,25 @@ static enum hd_close feed(struct hd_stream *stream, const uint8_t *bytes, size_t
 	return why;
 }
 
+/* What its owner may ask for in between: by a byte of the input that the mended checksum takes. */
+static void act(struct hd_stream *stream, uint8_t what)
+{
+	static const uint8_t bytes[BYTES];
+
+	switch (what & 15) {
+	case 1: hd_stream_want(stream, 1); break;
+	case 2: hd_stream_want(stream, 5); break;
+	case 3: hd_stream_refuse(stream, 7); break;
+	case 4: hd_stream_rank(stream, 9, (int8_t)what); break;
+	case 5: hd_stream_cancel(stream, 9); break;
+	case 6: (void)!hd_stream_send(stream, &(struct hd_send){ .transfer = 1, .bytes = bytes, .len = BYTES,
+		.token = 9 }, 0, NULL); break;
+	case 7: (void)!hd_stream_answer(stream, &(struct hd_answer){ .request = 3, .bytes = bytes,
+		.len = BYTES, .token = 9 }, 0, NULL); break;
+	default: break;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct hd_transfer rows[] = { { 1, 1, BYTES }, { 2, 0, BYTES }, { 5, 2, BYTES } };
@@ -101,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(header, data, HD_FRAME_HEADER);
 		data += HD_FRAME_HEADER;
 		size -= HD_FRAME_HEADER;
+		act(stream, header[47]);
 		uint32_t len = hd_get32(header + 32) < size ? hd_get32(header + 32) : (uint32_t)size;
 		hd_put32(header + 32, len);
 		if (len)

@@ -183,6 +183,8 @@ enum hd_close out_prio_of(struct hd_stream *s, uint64_t transfer, uint64_t nth, 
 /* HD_E_AGAIN: no space */
 enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len);
 bool out_note(struct hd_stream *s, struct note note);     /* false: full */
+/* an epoch ends: what was not written of the nth of a transfer would be of the next one's */
+void out_forget_advice(struct hd_stream *s);
 
 /* stream_recv.c */
 void in_init(struct hd_stream *s);

@@ -71,6 +71,7 @@ static void drop_planned(struct hd_stream *s, uint32_t before_epoch)
 void in_epoch(struct hd_stream *s)
 {
 	drop_planned(s, s->epoch);
+	out_forget_advice(s);
 	if (s->where == AT_DATA && s->frame.class == HD_CLASS_PLANNED)
 		s->drops = true;          /* the rest of that payload: its buffer is the caller's again */
 	s->n_in_rows = s->n_owing = 0;

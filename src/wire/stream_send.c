@@ -400,6 +400,18 @@ enum hd_close out_prio_of(struct hd_stream *s, uint64_t transfer, uint64_t nth, 
 	return HD_CLOSE_NONE;
 }
 
+void out_forget_advice(struct hd_stream *s)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < s->n_notes; i++) {
+		const struct note note = s->notes[(s->first_note + i) % NOTES];
+		if (note.type != HD_FRAME_PRIO || note.stream)
+			s->notes[(s->first_note + kept++) % NOTES] = note;
+	}
+	s->n_notes = kept;
+}
+
 bool out_note(struct hd_stream *s, struct note note)
 {
 	/* Advice leaves space for CANCEL, both for CANCELLED, which must find it. */

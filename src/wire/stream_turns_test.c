@@ -253,6 +253,38 @@ static void a_wait_is_told_for_its_transfer_alone(void **state)
 	pair_free(p);
 }
 
+/* Advice of an epoch that was not written in it is not of the next one: there its count begins at 1. */
+static void advice_ends_with_its_epoch(void **state)
+{
+	static const struct hd_transfer one[] = { { 1, 1, 100 } };
+	uint8_t into[2][100];
+	static struct script s;
+	struct stream_pair *p = pair_make(true, true, 1);
+
+	(void)state;
+	for (uint32_t epoch = 1; epoch <= 2; epoch++) {
+		hd_stream_epoch(p->stream[1], epoch, plan_a);
+		assert_int_equal(p->stream[1]->n_notes, epoch - 1);       /* CANCEL stays */
+		assert_int_equal(hd_stream_channel(p->stream[1], one, 1, one, 1, NULL), HD_OK);
+		assert_int_equal(hd_stream_post(p->stream[1], 1, into[epoch - 1], 0, NULL), HD_OK);
+		s = (struct script){ .epoch = epoch };
+		add_epoch(&s, epoch, plan_a);
+		if (epoch == 1) {
+			add_open(&s, 1, 1, PLANNED(1, 100));
+			add_data(&s, 1, 1, 0, 100, HD_FRAME_LAST);
+		}
+		assert_int_equal(fed(p, &s), HD_CLOSE_NONE);
+		take_all_out(p);
+		hd_stream_want(p->stream[1], 1);
+		if (epoch == 1)
+			assert_true(out_note(p->stream[1], (struct note){ .type = HD_FRAME_CANCEL,
+				.class = HD_CLASS_BULK, .stream = 9, .reason = HD_CANCEL_EPOCH }));
+	}
+	const struct hd_frame frame = next_out(p);
+	assert_true(frame.type == HD_FRAME_PRIO && frame.offset == 1 && frame.step == 1);
+	pair_free(p);
+}
+
 /* Five buffers of four: what is under way holds one. A cancelled one gives it back and no more is promised
  * than there is. */
 static void buffers_under_way_count(void **state)
@@ -494,6 +526,7 @@ int main(void)
 		cmocka_unit_test(what_is_held_stays_held_until_its_reason_is_gone),
 		cmocka_unit_test(both_ends_agree_before_a_slot_counts),
 		cmocka_unit_test(a_wait_is_told_for_its_transfer_alone),
+		cmocka_unit_test(advice_ends_with_its_epoch),
 		cmocka_unit_test(buffers_under_way_count),
 		cmocka_unit_test(slots_of_a_transfer_are_promised_together),
 		cmocka_unit_test(only_what_is_fenced_is_dropped),
