@@ -393,7 +393,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.min = min, .max = max,
 		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),
 		.nsteps = c->spec->task->nsteps, .step = c->spec->step };
-	hd_reshape_init(&c->reshape, job->nvns, (int64_t)c->config.nbuckets * HD_BUCKET_BYTES,
+	hd_reshape_init(&c->reshape, job->nvns, (int64_t)(c->spec->task->layout.elems * sizeof(float)),
 		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0 && !c->config.shape.nstages);
 	hd_fairness_init(&c->fairness, hd_job_int(job, HD_JOB_DATA_WINDOW));
 	c->config.plan = hd_reshape_plan;

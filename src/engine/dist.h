@@ -3,7 +3,7 @@
  *
  * The plan of a view names the ranks of all workers; a worker runs its own. The words:
  *
- *   bucket    HD_BUCKET_CHUNKS consecutive chunks of the flat gradient (layout.h): the unit that is summed,
+ *   bucket    a run of consecutive chunks of the flat gradient (layout.h): the unit that is summed,
  *             owned and updated. It may hold segments of several stages
  *   run       a bucket, or a *piece*: the gradient of a tied parameter is summed apart for each use; the
  *             first part lies where the parameter does, further ones behind (layout.h), and a piece is

@@ -51,8 +51,8 @@ void hd_final_folded(void *user, uint32_t grad)
 
 	if (first == end)
 		return;
-	for (uint32_t b = layout->segment[first].chunk / HD_BUCKET_CHUNKS;
-		b <= layout->segment[end - 1].chunk / HD_BUCKET_CHUNKS; b++)
+	for (uint32_t b = hd_layout_bucket_of(layout, layout->segment[first].chunk);
+		b <= hd_layout_bucket_of(layout, layout->segment[end - 1].chunk); b++)
 		if (atomic_fetch_sub_explicit(&w->step->work->left[b], 1, memory_order_acq_rel) == 1)
 			tell(w, w->step->work, b);
 }

@@ -24,6 +24,8 @@ enum hd_err hd_parts_tables(struct hd_worker *w, struct hd_diag *diag)
 	const uint32_t n = w->stage->nbuckets;
 	struct hd_worker_parts *x = w->parts;
 
+	x->place_bytes = w->task->layout.first_chunk ? hd_layout_most_bytes(&w->task->layout) :
+		HD_BUCKET_BYTES;
 	x->own = hd_arena_take(&w->arena, n, 1);
 	x->slot_here = hd_arena_take(&w->arena, n, 1);
 	x->spilled = hd_arena_take(&w->arena, n, 1);
@@ -37,7 +39,7 @@ enum hd_err hd_parts_tables(struct hd_worker *w, struct hd_diag *diag)
 
 void hd_parts_give(struct hd_worker *w, struct hd_device *first)
 {
-	first->ops->give(first, w->parts->receive, w->parts->nreceive * HD_BUCKET_BYTES);
+	first->ops->give(first, w->parts->receive, w->parts->nreceive * w->parts->place_bytes);
 	for (size_t i = 0; i < 2; i++)
 		hd_overlap_give(w, &w->parts->of[i].work);
 }
@@ -82,7 +84,7 @@ uint64_t hd_parts_bytes(const struct hd_worker *w)
 	const uint64_t sum = w->spec.by_stage ? x->need_sum_bytes : w->stage->sum_bytes;
 
 	return (w->stage->sum || x->need_sum ? sum : 0) +
-		places * HD_BUCKET_BYTES + x->need_received_bytes +
+		places * w->parts->place_bytes + x->need_received_bytes +
 		(moments ? hd_moments_bytes(w->task) : 0) +
 		hd_meeting_bytes(w);
 }
@@ -102,10 +104,10 @@ enum hd_err hd_dist_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag
 
 	if (n <= w->parts->nreceive)
 		return HD_OK;
-	enum hd_err err = first->ops->take(first, n * HD_BUCKET_BYTES, (void **)&places, diag);
+	enum hd_err err = first->ops->take(first, n * w->parts->place_bytes, (void **)&places, diag);
 	if (err)
 		return err;
-	first->ops->give(first, w->parts->receive, w->parts->nreceive * HD_BUCKET_BYTES);
+	first->ops->give(first, w->parts->receive, w->parts->nreceive * w->parts->place_bytes);
 	w->parts->receive = places;
 	w->parts->nreceive = n;
 	return HD_OK;
@@ -114,5 +116,5 @@ enum hd_err hd_dist_places(struct hd_worker *w, uint64_t n, struct hd_diag *diag
 float *hd_dist_place(const struct hd_worker *w, uint64_t i)
 {
 	assert(i < w->parts->nreceive);
-	return w->parts->receive + i * (HD_BUCKET_BYTES / sizeof(float));
+	return w->parts->receive + i * (w->parts->place_bytes / sizeof(float));
 }

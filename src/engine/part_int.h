@@ -41,7 +41,8 @@ struct hd_worker_parts {
 	 * */
 	uint8_t *own, *slot_here;
 	uint8_t *spilled;                 /* [nbuckets] these lie in the store's file */
-	float *receive; uint64_t nreceive;        /* buffers for roots of other workers */
+	/* buffers for roots of other workers, and what each holds: the largest bucket */
+	float *receive; uint64_t nreceive, place_bytes;
 	/* by the parts at hand */
 	uint64_t need_places, need_received_bytes, need_used_received_bytes, need_links, need_held,
 		need_sum_bytes, need_idle_slot_elems, need_table_bytes;

@@ -66,7 +66,7 @@ static enum hd_err find_buckets(struct hd_pipe *pipe, struct hd_arena *arena, st
 			mark_params(&pipe->stage[s].cut->graph, read);
 	for (uint32_t p = 0; p < nparams; p++)
 		for (uint32_t i = layout->first_segment[p]; read[p] && i < layout->first_segment[p + 1]; i++)
-			pipe->reads[layout->segment[i].chunk / HD_BUCKET_CHUNKS] = true;
+			pipe->reads[hd_layout_bucket_of(layout, layout->segment[i].chunk)] = true;
 	return HD_OK;
 }
 
@@ -128,7 +128,7 @@ enum hd_err hd_shadows_held(const struct hd_pipe *pipe, const uint8_t *held, str
 		for (uint32_t k = 0; k < pipe->shadow[i].nparams && pipe->shadow[i].far; k++) {
 			const uint32_t p = pipe->shadow[i].param[k];
 			for (uint32_t j = layout->first_segment[p]; j < layout->first_segment[p + 1]; j++)
-				if (!held[layout->segment[j].chunk / HD_BUCKET_CHUNKS])
+				if (!held[hd_layout_bucket_of(layout, layout->segment[j].chunk)])
 					return hd_fail(diag, HD_E_REFUSED,
 						"rank %u shadows stage %u, and its worker does not hold "
 						"all that this stage reads: redundancy is to be that of "

@@ -111,7 +111,8 @@ enum hd_err hd_dist_hold(struct hd_worker *w, const uint8_t *own, struct hd_diag
 	for (uint32_t b = 0; b < w->stage->nbuckets && !err; b++) {
 		if (!own[b] || !w->parts->spilled[b])
 			continue;
-		err = room.at ? HD_OK : hd_memory_take(HD_BUCKET_BYTES, HD_MEMORY_SMALL, &room, diag);
+		err = room.at ? HD_OK : hd_memory_take(hd_layout_most_bytes(&w->task->layout),
+			HD_MEMORY_SMALL, &room, diag);
 		err = err ? err : bring(w, b, room.at, diag);
 	}
 	hd_memory_give(&room);

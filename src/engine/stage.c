@@ -13,16 +13,18 @@ static enum hd_err find_range(struct hd_engine_stage *s, const struct hd_layout 
 	struct hd_diag *diag)
 {
 	const uint64_t end = (uint64_t)first + n;
+	const uint32_t nbuckets = hd_layout_nbuckets(layout);
 
-	if (end > layout->nchunks || first % HD_BUCKET_CHUNKS || (end < layout->nchunks &&
-		end % HD_BUCKET_CHUNKS))
+	s->first_bucket = first < layout->nchunks ? hd_layout_bucket_of(layout, first) : nbuckets;
+	s->nbuckets = n ? (end < layout->nchunks ? hd_layout_bucket_of(layout, (uint32_t)end) : nbuckets) -
+		s->first_bucket : 0;
+	if (end > layout->nchunks || first != hd_layout_first_chunk(layout, s->first_bucket) ||
+		end != hd_layout_first_chunk(layout, s->first_bucket + s->nbuckets))
 		return hd_fail(diag, HD_E_INVAL,
 			"chunks %u to %llu are no range of whole buckets of %u chunks", first,
 			(unsigned long long)end, layout->nchunks);
 	s->at = n ? layout->chunk[first].at : 0;
 	s->len = n ? layout->chunk[end - 1].at + layout->chunk[end - 1].len - s->at : 0;
-	s->first_bucket = first / HD_BUCKET_CHUNKS;
-	s->nbuckets = (n + HD_BUCKET_CHUNKS - 1) / HD_BUCKET_CHUNKS;
 	return HD_OK;
 }
 

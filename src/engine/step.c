@@ -277,8 +277,10 @@ enum hd_err hd_dist_fold(struct hd_worker *w, const struct hd_dist_fold *fold, u
 	return err;
 }
 
-float *hd_dist_sum_at(const struct hd_worker *w, uint32_t bucket) { return hd_worker_sum(w) +
-	w->task->layout.chunk[bucket * HD_BUCKET_CHUNKS].at; }
+float *hd_dist_sum_at(const struct hd_worker *w, uint32_t bucket)
+{
+	return hd_worker_sum(w) + hd_layout_bucket(&w->task->layout, bucket).at;
+}
 
 enum hd_err hd_dist_arrived(struct hd_worker *w, const uint32_t *bucket, uint32_t n, struct hd_diag *diag)
 {

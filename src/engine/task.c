@@ -732,17 +732,23 @@ static enum hd_err read_recording(struct hd_task *task, struct hd_fs *fs, struct
 }
 
 /* What a run decided of another model's buckets is refused: its workers would not sum the same. */
-static enum hd_err take_comm(struct hd_task *task, struct hd_diag *diag)
+enum hd_err hd_task_settle(struct hd_task *task, struct hd_diag *diag)
 {
 	const struct hd_job_value *settled = &task->job->value[HD_JOB_COMM_SETTLED];
-	const uint32_t nbuckets = hd_layout_nbuckets(&task->layout);
+	struct hd_comm comm = { .nbuckets = 0 };
 
 	if (settled->is_none)
 		return HD_OK;
-	enum hd_err err = hd_comm_read(&task->comm, settled->text, &task->arena, diag);
-	return err || task->comm.nbuckets == nbuckets ? err : hd_fail(diag, HD_E_INVAL,
-		"comm.settled is of %u buckets, and the model has %u: it was written for another model; "
-		"leave it out", task->comm.nbuckets, nbuckets);
+	enum hd_err err = hd_comm_read(&comm, settled->text, &task->arena, diag);
+	if (!err && comm.nsegments)
+		err = hd_layout_cut(&task->layout, comm.nbuckets, comm.nsegments, &task->arena, diag);
+	if (!err && comm.nbuckets != hd_layout_nbuckets(&task->layout))
+		err = hd_fail(diag, HD_E_INVAL, "comm.settled is of %u buckets, and the model has %u: it was "
+			"written for another model; leave it out", comm.nbuckets,
+			hd_layout_nbuckets(&task->layout));
+	if (!err)
+		task->comm = comm;
+	return err;
 }
 
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
@@ -760,7 +766,7 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	if (!err)
 		err = hd_layout_make(&task->layout, &task->train, &task->arena, diag);
 	if (!err)
-		err = take_comm(task, diag);
+		err = hd_task_settle(task, diag);
 	if (!err)
 		err = hd_job_int(job, HD_JOB_SHARDS) > 1 ? hd_task_graph(job, fs, &task->arena, &whole,
 			diag) : HD_OK;

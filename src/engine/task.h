@@ -60,6 +60,9 @@ struct hd_task {
 HD_MUST_USE enum hd_err hd_task_create(struct hd_task **task, const struct hd_job *job, struct hd_fs *fs,
 	struct hd_diag *diag);
 void hd_task_destroy(struct hd_task *task);          /* takes NULL */
+/* The job's comm.settled was set after the task was created: buckets and ranks are those from now on. Before
+ * anything is made of the layout. */
+HD_MUST_USE enum hd_err hd_task_settle(struct hd_task *task, struct hd_diag *diag);
 
 /* The forward graph that the job names, with what it freezes and its adapters, before any pass; lies in
  * `arena`. Needs no data. */

@@ -42,7 +42,7 @@ struct cluster {
 	struct hd_arena arena;
 	struct hd_fs fs;
 	struct hd_job *job;
-	struct hd_task *task;
+	struct hd_task *task, *uncut;             /* uncut: the oracle's, whose buckets are those of any job */
 	struct hd_worker *one;                    /* the oracle */
 	struct hd_step_record want;
 	struct dist_member at[MOST];                   /* the view, ascending ids */
@@ -54,7 +54,7 @@ struct cluster {
 struct root { uint32_t member, pass, i; struct hd_tnode name; };
 struct roots { struct root at[MOST_ROOTS]; struct hd_tnode name[MOST_ROOTS]; uint32_t n; };
 
-static inline struct hd_worker *worker_of(const struct cluster *c, uint32_t ndevices, uint32_t nthreads,
+static inline struct hd_worker *worker_on(const struct hd_task *task, uint32_t ndevices, uint32_t nthreads,
 	uint32_t wave)
 {
 	struct hd_worker_spec spec = { .kind = "cpu", .ndevices = ndevices, .nthreads = nthreads,
@@ -62,8 +62,31 @@ static inline struct hd_worker *worker_of(const struct cluster *c, uint32_t ndev
 	struct hd_worker *worker = NULL;
 	struct hd_diag diag = { "" };
 
-	CHECK(hd_worker_create(&worker, c->task, &spec, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_worker_create(&worker, task, &spec, &diag) == HD_OK, "%s", diag.text);
 	return worker;
+}
+
+static inline struct hd_worker *worker_of(const struct cluster *c, uint32_t ndevices, uint32_t nthreads,
+	uint32_t wave)
+{
+	return worker_on(c->task, ndevices, nthreads, wave);
+}
+
+/* Of every second cluster buckets are any runs of segments, few or many. */
+static inline void cut_buckets(struct cluster *c)
+{
+	const uint32_t n = c->task->layout.nsegments, each = 1 + draw(n / 4 + 2);
+	uint32_t *nsegments = hd_arena_take(&c->arena, MOST_BUCKETS, sizeof *nsegments), nbuckets = 0;
+	struct hd_diag diag = { "" };
+
+	if (draw(2))
+		return;
+	for (uint32_t s = 0; s < n; s += nsegments[nbuckets++]) {
+		nsegments[nbuckets] = 1 + draw(2 * each);
+		if (nbuckets == MOST_BUCKETS - 1 || nsegments[nbuckets] > n - s)
+			nsegments[nbuckets] = n - s;
+	}
+	CHECK(hd_layout_cut(&c->task->layout, nbuckets, nsegments, &c->arena, &diag) == HD_OK, "%s", diag.text);
 }
 
 static inline void open_cluster(struct cluster *c, const char *model, uint32_t batch, uint32_t vns,
@@ -80,10 +103,12 @@ static inline void open_cluster(struct cluster *c, const char *model, uint32_t b
 	c->job = hd_rig_job(model, batch, vns, more, &c->arena);
 	c->job->value[HD_JOB_SLICES].i = slices;
 	CHECK(hd_task_create(&c->task, c->job, &c->fs, &diag) == HD_OK, "%s", diag.text);
-	c->one = worker_of(c, 1, 1, 1);
+	CHECK(hd_task_create(&c->uncut, c->job, &c->fs, &diag) == HD_OK, "%s", diag.text);
+	cut_buckets(c);
+	c->one = worker_on(c->uncut, 1, 1, 1);
 	c->nbuckets = hd_layout_nbuckets(&c->task->layout);
 	assert_in_range(c->nbuckets, 1, MOST_BUCKETS);
-	struct hd_plan_job pj = hd_plan_job_whole(vns, c->task->layout.nchunks);
+	struct hd_plan_job pj = hd_plan_job_whole(vns, c->uncut->layout.nchunks);
 	pj.lockstep = hd_worker_lockstep(c->one);
 	plan = hd_arena_take(&c->arena, 1, sizeof *plan);
 	CHECK(hd_plan_data(plan, &pj, 1, NULL, &c->arena, &diag) == HD_OK, "%s", diag.text);
@@ -96,6 +121,7 @@ static inline void close_cluster(struct cluster *c)
 		hd_worker_destroy(c->at[m].worker);
 	hd_worker_destroy(c->one);
 	hd_task_destroy(c->task);
+	hd_task_destroy(c->uncut);
 	hd_arena_finish(&c->arena);
 }
 

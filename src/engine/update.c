@@ -166,8 +166,9 @@ static enum hd_err own_chunks(struct hd_rank *rank, const struct hd_chunk *run, 
 
 	for (uint32_t c = layout->segment[run->first_segment].chunk; c < layout->nchunks &&
 		layout->chunk[c].first_segment < end && !err; c++)
-		if (hd_worker_owns(rank->worker, c / HD_BUCKET_CHUNKS))
-			err = act_on(rank, &layout->chunk[c], c / HD_BUCKET_CHUNKS, act, token, diag);
+		if (hd_worker_owns(rank->worker, hd_layout_bucket_of(layout, c)))
+			err = act_on(rank, &layout->chunk[c], hd_layout_bucket_of(layout, c), act, token,
+				diag);
 	return err;
 }
 

@@ -151,7 +151,7 @@ void hd_values_end(struct hd_worker *w)
 	values->has_state = true;
 	for (uint32_t i = 0; i < layout->nsegments; i++) {
 		const struct hd_segment *s = &layout->segment[i];
-		const uint32_t bucket = s->chunk / HD_BUCKET_CHUNKS, device = hd_dist_sharded(w) ?
+		const uint32_t bucket = hd_layout_bucket_of(layout, s->chunk), device = hd_dist_sharded(w) ?
 			bucket % w->spec.ndevices : w->parts->part->owner[s->chunk];
 		if (updates(w, bucket))
 			values->state[i] = (struct hd_mark){ digest_state(w, s), (uint16_t)device, 0 };

@@ -39,7 +39,7 @@ static void for_run(struct hd_worker *w, const struct hd_chunk *run, bool late)
 	for (uint32_t i = run->first_segment; i < run->first_segment + run->nsegments; i++) {
 		const struct hd_segment *s = &w->task->layout.segment[i];
 		const uint32_t delay = w->task->delays.of_param[s->param];
-		if (w->spec.by_stage && !hd_worker_owns(w, s->chunk / HD_BUCKET_CHUNKS))
+		if (w->spec.by_stage && !hd_worker_owns(w, hd_layout_bucket_of(&w->task->layout, s->chunk)))
 			continue;
 		if (late && delay)
 			hd_param_store_age(w->store, s->at, s->len, delay);

@@ -99,8 +99,9 @@ static uint32_t cut_part(const struct hd_layout *l, uint32_t g, struct hd_grad_p
 	uint32_t n = 0;
 
 	for (uint32_t s = l->first_segment[p]; s < l->first_segment[p + 1]; s++) {
-		uint32_t bucket = l->segment[s].chunk / HD_BUCKET_CHUNKS;
-		bool next = s == l->first_segment[p] || bucket != l->segment[s - 1].chunk / HD_BUCKET_CHUNKS;
+		const uint32_t bucket = hd_layout_bucket_of(l, l->segment[s].chunk);
+		const bool next = s == l->first_segment[p] ||
+			bucket != hd_layout_bucket_of(l, l->segment[s - 1].chunk);
 		n += next;
 		if (piece && next)
 			piece[n - 1] = (struct hd_grad_piece){
@@ -120,6 +121,7 @@ static enum hd_err cut_parts(struct hd_layout *l, struct hd_arena *arena, struct
 	const uint32_t nbuckets = hd_layout_nbuckets(l);
 	uint32_t n = 0;
 
+	l->npieces = 0;
 	for (uint32_t g = l->nparams; g < l->ngrads; g++)
 		l->npieces += cut_part(l, g, NULL);
 	struct hd_grad_piece *cut = hd_arena_take(arena, l->npieces + 1u, sizeof *cut);
@@ -154,14 +156,25 @@ static enum hd_err lay_buffers(struct hd_layout *l, const struct hd_graph *graph
 }
 
 /* A segment counts into its chunk with the pad after it, so that chunks tile the vector;
- * the limit is on that sum too, and a full segment alone always fits. */
-static void close_chunks(struct hd_layout *l)
+ * the limit is on that sum too, and a full segment alone always fits. `nsegments`: of each bucket, which
+ * begins a chunk; NULL: none does. */
+static void close_chunks(struct hd_layout *l, const uint32_t *nsegments)
 {
+	uint32_t bucket = 0, next = 0;            /* the bucket that begins with segment `next` */
+
+	l->nchunks = 0;
 	for (uint32_t s = 0; s < l->nsegments; s++) {
+		const bool first = nsegments && s == next;
 		struct hd_segment *segment = &l->segment[s];
 		uint64_t end = s + 1 < l->nsegments ? l->segment[s + 1].at : l->elems;
 		struct hd_chunk *chunk = l->nchunks ? &l->chunk[l->nchunks - 1] : NULL;
-		if (!chunk || end - chunk->at > HD_CHUNK_ELEMS) {
+		if (first) {
+			l->first_chunk[bucket] = l->nchunks;
+			next += nsegments[bucket++];
+		}
+		if (!chunk || first || end - chunk->at > HD_CHUNK_ELEMS) {
+			if (nsegments)
+				l->bucket_of[l->nchunks] = bucket - 1;
 			chunk = &l->chunk[l->nchunks++];
 			*chunk = (struct hd_chunk){ .at = segment->at, .first_segment = s };
 		}
@@ -187,7 +200,7 @@ enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *grap
 	if (err != HD_OK)
 		return err;
 	lay_segments(&l, graph);
-	close_chunks(&l);
+	close_chunks(&l, NULL);
 	lay_parts(&l, graph);
 	err = cut_parts(&l, arena, diag);
 	if (err == HD_OK)
@@ -195,20 +208,56 @@ enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *grap
 	return err;
 }
 
-uint32_t hd_layout_nbuckets(const struct hd_layout *layout) { return (layout->nchunks + HD_BUCKET_CHUNKS -
-	1) / HD_BUCKET_CHUNKS; }
-
-struct hd_chunk hd_layout_bucket(const struct hd_layout *layout, uint32_t bucket)
+enum hd_err hd_layout_cut(struct hd_layout *layout, uint32_t nbuckets, const uint32_t *nsegments,
+	struct hd_arena *arena, struct hd_diag *diag)
 {
-	uint32_t first = bucket * HD_BUCKET_CHUNKS, end = first + HD_BUCKET_CHUNKS < layout->nchunks ?
-		first + HD_BUCKET_CHUNKS : layout->nchunks;
-	struct hd_chunk run = layout->chunk[first];
+	struct hd_layout l = *layout;
+	uint64_t all = 0;
+	uint32_t b = 0;
 
-	for (uint32_t c = first + 1; c < end; c++) {
-		run.len += layout->chunk[c].len;
-		run.nsegments += layout->chunk[c].nsegments;
-	}
+	for (; b < nbuckets && nsegments[b]; b++)
+		all += nsegments[b];
+	if (!nbuckets || b < nbuckets || all != l.nsegments)
+		return hd_fail(diag, HD_E_INVAL, "%u buckets of %llu segments are none of this model, "
+			"which has %u: they were cut for another one", nbuckets, (unsigned long long)all,
+			l.nsegments);
+	l.nbuckets = nbuckets;
+	l.first_chunk = hd_arena_take(arena, nbuckets + 1u, sizeof *l.first_chunk);
+	l.bucket_of = hd_arena_take(arena, l.nsegments, sizeof *l.bucket_of);
+	if (!l.first_chunk || !l.bucket_of)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u buckets", nbuckets);
+	close_chunks(&l, nsegments);
+	l.first_chunk[nbuckets] = l.nchunks;
+	enum hd_err err = cut_parts(&l, arena, diag);
+	if (!err)
+		*layout = l;
+	return err;
+}
+
+uint32_t hd_layout_nbuckets(const struct hd_layout *l)
+{
+	return l->first_chunk ? l->nbuckets : (l->nchunks + HD_BUCKET_CHUNKS - 1) / HD_BUCKET_CHUNKS;
+}
+
+struct hd_chunk hd_layout_bucket(const struct hd_layout *l, uint32_t bucket)
+{
+	struct hd_chunk run = l->chunk[hd_layout_first_chunk(l, bucket)];
+	const struct hd_chunk *last = &l->chunk[hd_layout_first_chunk(l, bucket + 1) - 1];
+
+	run.len = last->at + last->len - run.at;
+	run.nsegments = last->first_segment + last->nsegments - run.first_segment;
 	return run;
+}
+
+uint64_t hd_layout_most_bytes(const struct hd_layout *l)
+{
+	uint64_t most = 0;
+
+	for (uint32_t b = 0; b < hd_layout_nbuckets(l); b++) {
+		const uint64_t bytes = hd_layout_bucket(l, b).len * sizeof(float);
+		most = bytes > most ? bytes : most;
+	}
+	return most;
 }
 
 uint32_t hd_layout_nruns(const struct hd_layout *layout)

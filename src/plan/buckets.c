@@ -73,7 +73,7 @@ static void find_run_makers(uint64_t *of, const struct table *t)
 	const struct hd_layout *layout = t->layout;
 
 	for (uint32_t i = 0; i < layout->nsegments; i++)
-		of[layout->segment[i].chunk / HD_BUCKET_CHUNKS] |= maker(t, layout->segment[i].param);
+		of[hd_layout_bucket_of(layout, layout->segment[i].chunk)] |= maker(t, layout->segment[i].param);
 	for (uint32_t i = 0; i < layout->npieces; i++)
 		of[hd_layout_nbuckets(layout) + i] = maker(t, layout->piece[i].grad);
 }
@@ -100,7 +100,8 @@ enum hd_err hd_stage_buckets_make(struct hd_stage_buckets *buckets, const struct
 		made.at[b].stage = made.nstages - 1;
 	for (uint32_t i = 0; i < layout->nsegments; i++) {
 		const struct param_stages *is = &of[layout->segment[i].param];
-		struct hd_stage_bucket *at = &made.at[layout->segment[i].chunk / HD_BUCKET_CHUNKS];
+		struct hd_stage_bucket *at = &made.at[hd_layout_bucket_of(layout,
+			layout->segment[i].chunk)];
 		at->stage = is->stage < at->stage ? is->stage : at->stage;
 		at->makers |= is->makers;
 		at->readers |= is->readers | is->makers;
@@ -121,7 +122,7 @@ static uint32_t buckets_of(uint32_t *to, uint8_t *has, const struct hd_layout *l
 	for (uint32_t k = wholes->first[tensor]; k < wholes->first[tensor + 1]; k++) {
 		const uint32_t p = wholes->param[k];
 		for (uint32_t i = layout->first_segment[p]; i < layout->first_segment[p + 1]; i++)
-			has[layout->segment[i].chunk / HD_BUCKET_CHUNKS] = 1;
+			has[hd_layout_bucket_of(layout, layout->segment[i].chunk)] = 1;
 	}
 	for (uint32_t b = 0; b < nbuckets; b++) {
 		if (to && has[b])

@@ -1,6 +1,6 @@
 /* buckets.h -- what a model's cuts say of each bucket: which stages make, update and read it.
  *
- * A bucket is the unit that workers sum, own and update: HD_BUCKET_CHUNKS chunks of the flat gradient
+ * A bucket is the unit that workers sum, own and update: a run of chunks of the flat gradient
  * (graph/layout.h), for every plan. One may hold tensors of several stages, where a cut falls into it; its
  * masks then name them all, and so do its holders. So a worker holds at most one bucket more at each end of a
  * stage than the stage needs.

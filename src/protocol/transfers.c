@@ -158,10 +158,11 @@ enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct 
 
 /* ---- rows ---- */
 
-static uint64_t chunks_end(const struct hd_transfers *t)
+static uint32_t first_chunk(const struct hd_transfers *t, uint32_t bucket)
 {
-	return t->spec.layout ? t->spec.layout->nchunks :
-		(t->spec.floats + HD_CHUNK_ELEMS - 1) / HD_CHUNK_ELEMS;
+	return t->spec.layout ? hd_layout_first_chunk(t->spec.layout, bucket) :
+		(uint32_t)least((t->spec.floats + HD_CHUNK_ELEMS - 1) / HD_CHUNK_ELEMS,
+			(uint64_t)bucket * HD_BUCKET_CHUNKS);
 }
 
 static uint64_t bucket_bytes(const struct hd_transfers *t, uint32_t bucket)
@@ -231,8 +232,8 @@ struct hd_xfer hd_transfers_row(const struct hd_transfers *t, const struct hd_xf
 	row.priority = priority_of(t, name->kind, bucket);
 	if (of == OF_MEMBER || of == OF_BUCKET) {
 		row.bucket = bucket;
-		row.first_chunk = bucket * HD_BUCKET_CHUNKS;
-		row.nchunks = (uint32_t)least(chunks_end(t) - row.first_chunk, HD_BUCKET_CHUNKS);
+		row.first_chunk = first_chunk(t, bucket);
+		row.nchunks = first_chunk(t, bucket + 1) - row.first_chunk;
 	}
 	return row;
 }

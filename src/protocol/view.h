@@ -14,7 +14,7 @@
  * 2. Ranks divide the virtual nodes 0..V-1 in order: rank 0 computes the first nvns of them, rank 1 the next
  *    ones, and so on. A rank is a device, or the devices of one worker that share a model's shards
  *    (engine/tensor.h; rule 11). A worker may have several ranks, adjacent or not. nvns may be 0.
- * 3. A *bucket* is HD_BUCKET_CHUNKS consecutive chunks of the flat gradient, the last one what is left. The
+ * 3. A *bucket* is a run of consecutive chunks of the flat gradient (graph/layout.h). The
  *    layout alone fixes the buckets, for all views of a run. The *owner* of a bucket adds its partial sums.
  *    Without a shape (below), the owner of bucket b is member floor(b n / nbuckets) of n, and the
  *    hd_bucket_*() below hold; with one, plan/holding.h says which (rule 2 there).

@@ -41,9 +41,9 @@ bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t 
 
 /* Chunks of a member's buckets, dealt to its ranks as they stand in the view; without a rank it has none. */
 static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes,
-	const struct hd_view *view, struct hd_diag *diag)
+	const struct hd_view *view, const struct hd_layout *layout, struct hd_diag *diag)
 {
-	const uint32_t nbuckets = hd_bucket_count(plan->nchunks);
+	const uint32_t nbuckets = layout->first_chunk ? layout->nbuckets : hd_bucket_count(plan->nchunks);
 	uint32_t rank[HD_VIEW_RANKS];
 	struct hd_holding held;
 	enum hd_err err = hd_holding_init(&held, nbuckets, diag);
@@ -57,9 +57,9 @@ static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes
 			if (view->rank[r].worker == view->member[m])
 				rank[n++] = r;
 		for (uint32_t c = 0; c < plan->nchunks; c++)
-			nchunks += held.owner[c / HD_BUCKET_CHUNKS] == m;
+			nchunks += held.owner[hd_layout_bucket_of(layout, c)] == m;
 		for (uint32_t c = 0; c < plan->nchunks; c++)
-			if (held.owner[c / HD_BUCKET_CHUNKS] == m)
+			if (held.owner[hd_layout_bucket_of(layout, c)] == m)
 				plan->owner[c] = rank[(uint64_t)at++ * n / nchunks];
 	}
 	hd_holding_finish(&held);
@@ -141,7 +141,7 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		err = staged(plan, pipes, view, job, task, arena, diag);
 	else
 		err = hd_plan_data(plan, job, view->nranks, counts, arena, diag);
-	err = err ? err : own_chunks(plan, pipes, view, diag);
+	err = err ? err : own_chunks(plan, pipes, view, &task->layout, diag);
 	if (err)
 		return err;
 	for (uint32_t r = 0; r < view->nranks; r++)
