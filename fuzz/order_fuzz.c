@@ -17,7 +17,7 @@ static void order(const struct hd_order_graph *g, struct hd_arena *arena)
 	for (int mode = 0; mode < HD_NORDERS; mode++) {
 		bool seen[RECVS_MOST] = { false };
 		struct hd_diag diag = { "" };
-		struct hd_order o;
+		struct hd_recv_order o;
 		enum hd_err err = hd_order_make(&o, g, (enum hd_order_mode)mode, 1, arena, &diag);
 		if (err == HD_E_BUG || (err && !diag.text[0]))
 			abort();

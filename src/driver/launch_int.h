@@ -15,6 +15,9 @@ HD_MUST_USE enum hd_err launch_cost(struct hd_launch *launch, struct hd_diag *di
 HD_MUST_USE enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag);
 /* Rule 5, by what was measured (launch->costs); of a run that is taken over nothing changes. */
 HD_MUST_USE enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag);
+/* Buckets and the order of transfers (run/comm_settled.h), kept in the run's job; before anything is made of
+ * the task's layout. Of a run that is taken over nothing changes. */
+HD_MUST_USE enum hd_err launch_comm(struct hd_launch *launch, struct hd_diag *diag);
 /* hd_redraw_spec.fits; `self` is the launch. */
 bool launch_shape_fits(void *self, const struct hd_view_shape *shape, uint32_t nworkers, uint32_t ndevices,
 	struct hd_diag *why);

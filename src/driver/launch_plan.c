@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sys/thread.h"
+#include "run/comm_settled.h"
 #include "run/fits.h"
 #include "run/given_costs.h"
 #include "run/kept_costs.h"
@@ -130,7 +131,8 @@ enum hd_err launch_cost(struct hd_launch *launch, struct hd_diag *diag)
 	const bool waits = launch->spec.pace > 0;
 	enum hd_err err = HD_OK;
 
-	if (!hd_job_has_pipes(launch->job) && !is_auto(launch->job) && !waits)
+	if (!hd_job_has_pipes(launch->job) && !is_auto(launch->job) && !waits &&
+		!(launch->spec.target && hd_comm_wants_times(launch->job)))
 		return HD_OK;
 	if (worker && (waits || !strcmp(worker->kind, "cpu")))
 		err = measure(launch, diag);
@@ -281,10 +283,48 @@ enum hd_err launch_settle(struct hd_launch *launch, struct hd_diag *diag)
 	return open && launch->costs ? choose(launch, diag) : leave_to_keys(launch, diag);
 }
 
+/* ---- transfers */
+
+/* What was asked for, or found by times, is said; what is as ever is kept alone. */
+static void say_comm(const struct hd_launch *launch, const struct hd_comm_settled *s)
+{
+	const struct hd_job_value *value = launch->job->value;
+	char line[sizeof s->why + 100];
+
+	if (*s->why)
+		launch_note(&launch->spec, "warning", s->why, s->why);
+	if (!s->comm.nbuckets || (!s->cut && value[HD_JOB_COMM_ORDER].origin == HD_FROM_DEFAULT &&
+		value[HD_JOB_COMM_BUCKETS].origin == HD_FROM_DEFAULT))
+		return;
+	int n = snprintf(line, sizeof line, "comm: order %s, %u buckets", hd_comm_order_names[s->comm.order],
+		s->comm.nbuckets);
+	if (s->cut)
+		snprintf(line + n, sizeof line - (size_t)n, " by times, the last summed %.3f ms after the "
+			"backward pass began", (double)s->end_ns * 1e-6);
+	launch_note(&launch->spec, "choice", line, line);
+}
+
+enum hd_err launch_comm(struct hd_launch *launch, struct hd_diag *diag)
+{
+	const struct hd_comm_settling how = { launch->costs, launch->spec.target };
+	struct hd_job_value *value = &launch->job->value[HD_JOB_COMM_SETTLED];
+	struct hd_comm_settled settled;
+
+	if (!launch->spec.target)         /* taken over: its members have what it began with */
+		return HD_OK;
+	enum hd_err err = hd_comm_settle(&settled, value, launch->task, &how, &launch->arena, diag);
+	if (err)
+		return err;
+	say_comm(launch, &settled);
+	const struct hd_kept_value kept = { HD_JOB_COMM_SETTLED, *value };
+	return !launch->spec.dir ? HD_OK : hd_kept_job_put(launch->spec.dir, &kept, 1, &launch->arena, diag);
+}
+
 enum hd_err launch_choose(struct hd_launch *launch, struct hd_diag *diag)
 {
 	enum hd_err err = launch_cost(launch, diag);
 
+	err = err ? err : launch_comm(launch, diag);
 	return err ? err : launch_settle(launch, diag);
 }
 

@@ -51,6 +51,52 @@ static void give(struct start *d, enum hd_job_key key)
 		value[key].origin = HD_FROM_SET;
 }
 
+/* Buckets and ranks, kept in the run's job, and in use by the task; the run's hash is the one that it had. */
+static void a_start_settles_its_transfers(void **state)
+{
+	static const struct comm_start { const char *more; uint32_t target; bool costs;
+		const char *begins; int cut; } rows[] = {
+		{ "", 2, false, "tic+ ranks ", 0 },
+		{ "", 2, true, "search ranks ", 1 },
+		{ "comm: {order: tac}\n", 3, true, "tac parts ranks ", 1 },
+		{ "comm: {order: fifo, buckets: none}\n", 2, true, "fifo ranks ", 1 },
+		{ "comm: {order: random, buckets: 1KiB}\n", 2, false, "random parts ranks ", 1 },
+		{ "comm: {buckets: 1GiB}\n", 2, true, "search ranks 0 segments ", 1 },
+		/* what a run began with before: another start settles again, a coordinator that takes over
+		 * keeps it */
+		{ "comm: {settled: fifo ranks 0}\n", 2, false, "tic+ ranks ", 0 },
+		{ "comm: {settled: fifo ranks 0}\n", 0, true, "fifo ranks 0", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct start d;
+		struct hd_comm comm;
+		begin(&d, rows[i].more, rows[i].target, 1, rows[i].costs);
+		struct hd_task *task = d.launch.task;
+		const struct hd_job_value *value = &d.launch.job->value[HD_JOB_COMM_SETTLED];
+		const uint32_t plain = hd_layout_nbuckets(&task->layout);
+		CHECK(launch_comm(&d.launch, &d.desk.diag) == HD_OK, "row %zu: %s", i, d.desk.diag.text);
+		CHECK(strncmp(value->text, rows[i].begins, strlen(rows[i].begins)) == 0, "row %zu: %s", i,
+			value->text);
+		CHECK(!!strstr(value->text, " segments ") == rows[i].cut &&
+			(task->layout.first_chunk != NULL) ==
+			rows[i].cut && (rows[i].cut || hd_layout_nbuckets(&task->layout) == plain),
+				"row %zu: %s",
+			i, value->text);
+		CHECK(hd_comm_read(&comm, value->text, &d.launch.arena, &d.desk.diag) == HD_OK, "row %zu", i);
+		CHECK(comm.nbuckets == hd_layout_nbuckets(&task->layout) && (!rows[i].target ||
+			task->comm.nbuckets == comm.nbuckets), "row %zu: %s", i, value->text);
+		struct hd_job *job;
+		CHECK(hd_kept_job_read(&job, &d.desk.dir, NULL, 0, &d.launch.arena, &d.desk.diag) == HD_OK,
+			"row %zu: %s", i, d.desk.diag.text);
+		CHECK(strcmp(job->value[HD_JOB_COMM_SETTLED].text, value->text) == 0 &&
+			hd_hash_same(job->hash, d.launch.job->hash), "row %zu: %s kept", i,
+			job->value[HD_JOB_COMM_SETTLED].text);
+		end(&d);
+	}
+}
+
 static void a_start_settles_by_what_it_has(void **state)
 {
 	/* given: a key that was set for this start; want: "=" what it was, else the words that it has */
@@ -287,6 +333,7 @@ static void a_run_that_is_taken_over_goes_on_with_its_costs(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_start_settles_its_transfers),
 		cmocka_unit_test(a_start_settles_by_what_it_has),
 		cmocka_unit_test(state_by_stages_does_not_start_without_stages),
 		cmocka_unit_test(another_plan_is_tried_for_memory_alone),

@@ -42,7 +42,8 @@ struct cluster {
 	struct hd_arena arena;
 	struct hd_fs fs;
 	struct hd_job *job;
-	struct hd_task *task, *uncut;             /* uncut: the oracle's, whose buckets are those of any job */
+	struct hd_task *task, *uncut;             /* uncut: the oracle's,
+		whose buckets are those of any job */
 	struct hd_worker *one;                    /* the oracle */
 	struct hd_step_record want;
 	struct dist_member at[MOST];                   /* the view, ascending ids */
@@ -86,7 +87,8 @@ static inline void cut_buckets(struct cluster *c)
 		if (nbuckets == MOST_BUCKETS - 1 || nsegments[nbuckets] > n - s)
 			nsegments[nbuckets] = n - s;
 	}
-	CHECK(hd_layout_cut(&c->task->layout, nbuckets, nsegments, &c->arena, &diag) == HD_OK, "%s", diag.text);
+	CHECK(hd_layout_cut(&c->task->layout, nbuckets, nsegments, &c->arena, &diag) == HD_OK, "%s",
+		diag.text);
 }
 
 static inline void open_cluster(struct cluster *c, const char *model, uint32_t batch, uint32_t vns,

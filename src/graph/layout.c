@@ -217,17 +217,18 @@ enum hd_err hd_layout_cut(struct hd_layout *layout, uint32_t nbuckets, const uin
 
 	for (; b < nbuckets && nsegments[b]; b++)
 		all += nsegments[b];
-	if (!nbuckets || b < nbuckets || all != l.nsegments)
+	if (nbuckets && (b < nbuckets || all != l.nsegments))
 		return hd_fail(diag, HD_E_INVAL, "%u buckets of %llu segments are none of this model, "
 			"which has %u: they were cut for another one", nbuckets, (unsigned long long)all,
 			l.nsegments);
 	l.nbuckets = nbuckets;
-	l.first_chunk = hd_arena_take(arena, nbuckets + 1u, sizeof *l.first_chunk);
-	l.bucket_of = hd_arena_take(arena, l.nsegments, sizeof *l.bucket_of);
-	if (!l.first_chunk || !l.bucket_of)
+	l.first_chunk = nbuckets ? hd_arena_take(arena, nbuckets + 1u, sizeof *l.first_chunk) : NULL;
+	l.bucket_of = nbuckets ? hd_arena_take(arena, l.nsegments, sizeof *l.bucket_of) : NULL;
+	if (nbuckets && (!l.first_chunk || !l.bucket_of))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u buckets", nbuckets);
-	close_chunks(&l, nsegments);
-	l.first_chunk[nbuckets] = l.nchunks;
+	close_chunks(&l, nbuckets ? nsegments : NULL);
+	if (nbuckets)
+		l.first_chunk[nbuckets] = l.nchunks;
 	enum hd_err err = cut_parts(&l, arena, diag);
 	if (!err)
 		*layout = l;

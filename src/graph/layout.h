@@ -74,8 +74,9 @@ struct hd_layout {
 HD_MUST_USE enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *graph,
 	struct hd_arena *arena, struct hd_diag *diag);
 
-/* Cuts it into buckets of nsegments[b] segments, in order. HD_E_INVAL: they are not all segments, or one has
- * none; the layout is as it was. Its arrays are written anew, so that no copy of it may be in use. */
+/* Cuts it into buckets of nsegments[b] segments, in order; `nbuckets` 0: as it was made. HD_E_INVAL: they
+ * are not all segments, or one has none; the layout is as it was. Its arrays are written again, so that no
+ * copy of it may be in use. */
 HD_MUST_USE enum hd_err hd_layout_cut(struct hd_layout *layout, uint32_t nbuckets, const uint32_t *nsegments,
 	struct hd_arena *arena, struct hd_diag *diag);
 

@@ -90,6 +90,52 @@ static void layouts_tile_for_all_pairs_and_triples_of_sizes(void **state)
 	}
 }
 
+/* Any runs of segments as buckets, and back again: chunks tile as by the rules, and none lies in two. */
+static void a_cut_layout_has_the_buckets_that_were_given(void **state)
+{
+	static const int64_t len[] = { 131073, 17, 65536, 1000, 1000, 300000, 1 };
+	static const uint32_t cuts[][8] = { { 13 }, { 1, 1, 1, 1, 1, 1, 1, 6 }, { 2, 5, 6 }, { 12, 1 },
+		{ 4, 3, 6 } };
+	struct hd_subject s;
+	struct hd_layout l, was;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	graph_of(&s, len, sizeof len / sizeof *len);
+	assert_int_equal(hd_layout_make(&l, &s.graph, &s.arena, NULL), HD_OK);
+	assert_int_equal(l.nsegments, 13);
+	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+		uint32_t n = 0, segment = 0, chunk = 0;
+		while (n < 8 && cuts[i][n])
+			n++;
+		CHECK(hd_layout_cut(&l, n, cuts[i], &s.arena, &diag) == HD_OK, "%s", diag.text);
+		assert_int_equal(hd_layout_nbuckets(&l), n);
+		uint64_t at = 0, most = 0;
+		for (uint32_t b = 0; b < n; b++) {
+			const struct hd_chunk run = hd_layout_bucket(&l, b);
+			assert_true(run.at == at && run.first_segment == segment &&
+				run.nsegments == cuts[i][b]);
+			assert_int_equal(hd_layout_first_chunk(&l, b), chunk);
+			for (; chunk < l.nchunks && l.chunk[chunk].first_segment < segment +
+				cuts[i][b]; chunk++) {
+				assert_int_equal(hd_layout_bucket_of(&l, chunk), b);
+				assert_true(l.chunk[chunk].len <= 65536 && l.chunk[chunk].at == at);
+				at += l.chunk[chunk].len;
+			}
+			segment += cuts[i][b];
+			most = run.len * 4 > most ? run.len * 4 : most;
+		}
+		assert_true(at == l.elems && chunk == l.nchunks && hd_layout_most_bytes(&l) == most);
+	}
+	was = l;
+	assert_int_equal(hd_layout_cut(&l, 2, (const uint32_t[]){ 12, 2 }, &s.arena, NULL), HD_E_INVAL);
+	assert_int_equal(hd_layout_cut(&l, 2, (const uint32_t[]){ 13, 0 }, &s.arena, NULL), HD_E_INVAL);
+	assert_memory_equal(&l, &was, sizeof l);
+	assert_int_equal(hd_layout_cut(&l, 0, NULL, &s.arena, NULL), HD_OK);
+	check_rules(&l, len, sizeof len / sizeof *len);
+	hd_subject_finish(&s);
+}
+
 static void small_tensors_share_a_chunk(void **state)
 {
 	struct hd_subject s;
@@ -163,6 +209,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layouts_tile_for_all_pairs_and_triples_of_sizes),
+		cmocka_unit_test(a_cut_layout_has_the_buckets_that_were_given),
 		cmocka_unit_test(small_tensors_share_a_chunk),
 		cmocka_unit_test(buffers_lie_in_a_vector_of_their_own),
 		cmocka_unit_test(a_graph_without_parameters_has_no_layout),

@@ -73,7 +73,8 @@ static void find_run_makers(uint64_t *of, const struct table *t)
 	const struct hd_layout *layout = t->layout;
 
 	for (uint32_t i = 0; i < layout->nsegments; i++)
-		of[hd_layout_bucket_of(layout, layout->segment[i].chunk)] |= maker(t, layout->segment[i].param);
+		of[hd_layout_bucket_of(layout, layout->segment[i].chunk)] |= maker(t,
+			layout->segment[i].param);
 	for (uint32_t i = 0; i < layout->npieces; i++)
 		of[hd_layout_nbuckets(layout) + i] = maker(t, layout->piece[i].grad);
 }

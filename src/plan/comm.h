@@ -1,7 +1,7 @@
 /* comm.h -- what is decided of a run's transfers: of which segments each bucket is, and in which order the
  * next step reads the buckets' parameters.
  *
- * Made when a run starts; it lies in the run's job as a text (comm.settled), which every
+ * planner/comm.h makes it when a run starts; it lies in the run's job as a text (comm.settled), which every
  * worker gets, so that none recomputes it from a clock of its own. A layout is cut by it (graph/layout.h),
  * the transfer table takes urgencies from it (protocol/transfers.h).
  *

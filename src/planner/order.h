@@ -68,7 +68,7 @@ enum hd_order_mode {
 };
 extern const char *const hd_order_names[HD_NORDERS];
 
-struct hd_order {
+struct hd_recv_order {
 	uint32_t *recv;                           /* [nrecvs] in order */
 	/* [nrecvs] of each receive; equal: it does not matter which comes first */
 	uint32_t *priority;
@@ -90,7 +90,7 @@ HD_MUST_USE enum hd_err hd_order_of_profile(struct hd_order_graph *graph, const 
 HD_MUST_USE enum hd_err hd_order_settle(struct hd_order_graph *graph, struct hd_arena *arena,
 	struct hd_diag *diag);
 
-HD_MUST_USE enum hd_err hd_order_make(struct hd_order *order, const struct hd_order_graph *graph,
+HD_MUST_USE enum hd_err hd_order_make(struct hd_recv_order *order, const struct hd_order_graph *graph,
 	enum hd_order_mode mode, uint64_t seed,
 	struct hd_arena *arena, struct hd_diag *diag);
 /* What `auto` means: search where all times are known, else tic+. */

@@ -5,7 +5,7 @@
 #include "cmd/json_line.h"
 #include "cmd/plan/job.h"
 
-struct order_summary { const struct hd_order_graph *graph; struct hd_order order[HD_NORDERS];
+struct order_summary { const struct hd_order_graph *graph; struct hd_recv_order order[HD_NORDERS];
 	enum hd_order_mode mode;
 	struct hd_order_bounds bounds; };
 
@@ -24,7 +24,7 @@ static double gain(const struct order_summary *t) { return t->bounds.lower ?
 
 static void print_text(const struct order_summary *t, const char *unit)
 {
-	const struct hd_order *o = &t->order[t->mode];
+	const struct hd_recv_order *o = &t->order[t->mode];
 
 	printf("%s%s%s: %g%s; %g if all overlapped, %g if nothing did; efficiency %.1f %%\n", t->graph->name,
 		*t->graph->name ? ", " : "",
@@ -43,7 +43,7 @@ static void print_text(const struct order_summary *t, const char *unit)
 
 static void print_json(struct hd_cmd *cmd, const struct order_summary *t, const char *unit)
 {
-	const struct hd_order *o = &t->order[t->mode];
+	const struct hd_recv_order *o = &t->order[t->mode];
 	struct hd_json_line line;
 	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
 

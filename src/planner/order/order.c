@@ -192,7 +192,7 @@ static int by_key(const void *a, const void *b)
 		(x->recv > y->recv) - (x->recv < y->recv);
 }
 
-static enum hd_err sort_by(struct order_maker *m, struct hd_order *out, const int64_t *key)
+static enum hd_err sort_by(struct order_maker *m, struct hd_recv_order *out, const int64_t *key)
 {
 	const uint32_t n = m->graph->nrecvs;
 	struct keyed *list = hd_arena_take(m->arena, (size_t)n + 1, sizeof *list);
@@ -211,7 +211,7 @@ static enum hd_err sort_by(struct order_maker *m, struct hd_order *out, const in
 	return HD_OK;
 }
 
-static enum hd_err make_fifo(struct order_maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_fifo(struct order_maker *m, struct hd_recv_order *out, uint64_t seed)
 {
 	int64_t *key = m->mplus;
 
@@ -221,7 +221,7 @@ static enum hd_err make_fifo(struct order_maker *m, struct hd_order *out, uint64
 	return sort_by(m, out, key);
 }
 
-static enum hd_err make_random(struct order_maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_random(struct order_maker *m, struct hd_recv_order *out, uint64_t seed)
 {
 	int64_t *key = m->mplus;
 
@@ -233,7 +233,7 @@ static enum hd_err make_random(struct order_maker *m, struct hd_order *out, uint
 }
 
 /* Least size of a set that holds r and at least `least` receives. */
-static enum hd_err by_size(struct order_maker *m, struct hd_order *out, uint32_t least)
+static enum hd_err by_size(struct order_maker *m, struct hd_recv_order *out, uint32_t least)
 {
 	int64_t *key = m->mplus;
 
@@ -247,9 +247,10 @@ static enum hd_err by_size(struct order_maker *m, struct hd_order *out, uint32_t
 	return sort_by(m, out, key);
 }
 
-static enum hd_err make_tic(struct order_maker *m, struct hd_order *out, uint64_t seed) { return (void)seed,
+static enum hd_err make_tic(struct order_maker *m, struct hd_recv_order *out,
+	uint64_t seed) { return (void)seed,
 	by_size(m, out, 2); }
-static enum hd_err make_tic_plus(struct order_maker *m, struct hd_order *out,
+static enum hd_err make_tic_plus(struct order_maker *m, struct hd_recv_order *out,
 	uint64_t seed) { return (void)seed,
 	by_size(m, out, 1); }
 
@@ -329,7 +330,7 @@ static bool beats(const struct order_maker *m, uint32_t r, uint32_t b)
 	return x < y || (x == y && m->mplus[r] < m->mplus[b]);
 }
 
-static enum hd_err make_tac(struct order_maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_tac(struct order_maker *m, struct hd_recv_order *out, uint64_t seed)
 {
 	const uint32_t n = m->graph->nrecvs;
 
@@ -389,25 +390,26 @@ static bool improve(struct order_maker *m, uint32_t *order, int64_t *makespan, u
 	return true;
 }
 
-static enum hd_err take_order(struct order_maker *m, struct hd_order *out)
+static enum hd_err take_order(struct order_maker *m, struct hd_recv_order *out)
 {
 	const size_t n = (size_t)m->graph->nrecvs + 1;
 
-	*out = (struct hd_order){ .recv = hd_arena_take(m->arena, n, sizeof *out->recv),
+	*out = (struct hd_recv_order){ .recv = hd_arena_take(m->arena, n, sizeof *out->recv),
 		.priority = hd_arena_take(m->arena, n, sizeof *out->priority) };
 	return out->recv && out->priority ? HD_OK : no_memory(m->diag);
 }
 
-static enum hd_err make_search(struct order_maker *m, struct hd_order *out, uint64_t seed)
+static enum hd_err make_search(struct order_maker *m, struct hd_recv_order *out, uint64_t seed)
 {
-	static enum hd_err (*const starts[])(struct order_maker *, struct hd_order *, uint64_t) = { make_tac,
+	static enum hd_err (*const starts[])(struct order_maker *, struct hd_recv_order *, uint64_t) =
+		{ make_tac,
 		make_tic_plus, make_tic };
 	const uint32_t n = m->graph->nrecvs;
 	uint64_t left = n > 64 ? 2000 : 20 * (uint64_t)n * n;
 	int64_t best = NEVER;
 
 	for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-		struct hd_order start;
+		struct hd_recv_order start;
 		enum hd_err err = take_order(m, &start);
 		err = err ? err : starts[i](m, &start, seed);
 		if (err)
@@ -425,17 +427,18 @@ static enum hd_err make_search(struct order_maker *m, struct hd_order *out, uint
 	return HD_OK;
 }
 
-enum hd_err hd_order_make(struct hd_order *out, const struct hd_order_graph *graph, enum hd_order_mode mode,
+enum hd_err hd_order_make(struct hd_recv_order *out, const struct hd_order_graph *graph,
+	enum hd_order_mode mode,
 	uint64_t seed, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	static enum hd_err (*const makers[HD_NORDERS])(struct order_maker *, struct hd_order *,
+	static enum hd_err (*const makers[HD_NORDERS])(struct order_maker *, struct hd_recv_order *,
 		uint64_t) = { [HD_ORDER_FIFO] = make_fifo,
 		[HD_ORDER_RANDOM] = make_random, [HD_ORDER_TIC] = make_tic,
 		[HD_ORDER_TIC_PLUS] = make_tic_plus, [HD_ORDER_TAC] = make_tac,
 		[HD_ORDER_SEARCH] = make_search };
 	struct order_maker m = { .graph = graph, .arena = arena, .diag = diag };
-	struct hd_order order;
+	struct hd_recv_order order;
 	enum hd_err err = take_order(&m, &order);
 
 	err = err ? err : prepare(&m);

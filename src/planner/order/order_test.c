@@ -44,10 +44,10 @@ static int64_t run_through(const struct hd_order_graph *g, const uint32_t *order
 	return now > most ? now : most;
 }
 
-static struct hd_order make(const struct hd_order_graph *g, enum hd_order_mode mode)
+static struct hd_recv_order make(const struct hd_order_graph *g, enum hd_order_mode mode)
 {
 	struct hd_diag diag = { "" };
-	struct hd_order order = { 0 };
+	struct hd_recv_order order = { 0 };
 
 	CHECK(hd_order_make(&order, g, mode, 7, &arena, &diag) == HD_OK, "%s: %s", hd_order_names[mode],
 		diag.text);
@@ -88,7 +88,7 @@ static void an_order_takes_what_running_it_takes(void **state)
 	for (int n = 0; n < 3000; n++) {
 		struct hd_order_graph g = dice_graph(&d);
 		for (int mode = 0; mode < HD_NORDERS; mode++) {
-			struct hd_order order = make(&g, (enum hd_order_mode)mode);
+			struct hd_recv_order order = make(&g, (enum hd_order_mode)mode);
 			bool seen[RECVS] = { false };
 			for (uint32_t k = 0; k < g.nrecvs; k++) {
 				CHECK(order.recv[k] < g.nrecvs && !seen[order.recv[k]],
@@ -153,7 +153,7 @@ static void tac_is_what_its_rule_says(void **state)
 	(void)state;
 	for (int n = 0; n < 5000; n++) {
 		struct hd_order_graph g = dice_graph(&d);
-		struct hd_order order = make(&g, HD_ORDER_TAC);
+		struct hd_recv_order order = make(&g, HD_ORDER_TAC);
 		uint32_t want[RECVS];
 		tac_of_words(&g, want);
 		for (uint32_t k = 0; k < g.nrecvs; k++)
@@ -201,11 +201,11 @@ static void search_makes_the_best_move_each_time(void **state)
 	(void)state;
 	for (int n = 0; n < 3000; n++) {
 		struct hd_order_graph g = dice_graph(&d);
-		struct hd_order found = make(&g, HD_ORDER_SEARCH);
+		struct hd_recv_order found = make(&g, HD_ORDER_SEARCH);
 		uint32_t order[RECVS], next[RECVS], best[RECVS];
 		int64_t now = INT64_MAX;
 		for (int s = 0; s < 3; s++) {
-			struct hd_order start = make(&g, starts[s]);
+			struct hd_recv_order start = make(&g, starts[s]);
 			if (start.makespan < now) {
 				now = start.makespan;
 				memcpy(order, start.recv, g.nrecvs * sizeof *order);
@@ -271,7 +271,7 @@ static uint32_t recv_named(const struct hd_order_graph *g, const char *name)
 
 static void agrees(const struct hd_order_graph *g, const struct hd_json *stored, enum hd_order_mode mode)
 {
-	struct hd_order order = make(g, mode);
+	struct hd_recv_order order = make(g, mode);
 	const struct hd_json *list = hd_json_find(stored, "order"),
 		*priority = hd_json_find(stored, "priority");
 	double makespan = 0;
@@ -401,7 +401,7 @@ static void weights_of_a_profile_are_received_once(void **state)
 		(long long)g.recv_time[0], (long long)g.recv_time[1]);
 	CHECK(g.input[g.op[2].first] == 0 && g.input[g.op[1].first] == 1, "the last needs %u",
 		g.input[g.op[2].first]);
-	struct hd_order order = make(&g, HD_ORDER_TAC);
+	struct hd_recv_order order = make(&g, HD_ORDER_TAC);
 	CHECK(order.recv[0] == 0, "the first layer's weights come second");
 	/* both have come, then the last two ops */
 	assert_int_equal(order.makespan, 3000010 + 20000 + 30000);

@@ -1,0 +1,32 @@
+#!/bin/bash
+# comm.order and comm.buckets: when and in which pieces workers send; the bits of one device in all of them.
+. "$(dirname "$0")/program.sh"
+cat >wide.yaml <<END
+job: {name: wide, seed: 3, steps: 5}
+model: {use: "builtin:mlp", args: {input: [1, 20, 20], hidden: [500, 700, 300], classes: 4}}
+data: {kind: synthetic, count: 200}
+batch: {global: 12, virtual_nodes: 4}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+eval: {every: 0}
+trace: {digest: 1}
+END
+expect 0 heddle run wide.yaml --out one --devices 1 -q
+n=0
+# a row: workers, more settings
+while read -r workers more; do
+	n=$((n + 1))
+	# shellcheck disable=SC2086  # several words
+	expect 0 heddle run wide.yaml --out "run$n" --workers "$workers" --devices 1 -q $more
+	expect 0 heddle ckpt diff one "run$n"
+	says IDENTICAL
+	[[ $more == *stages* ]] || says 'digest logs agree'
+	grep -q '"settled":"[a-z+]* .*ranks ' "run$n/job.resolved.json" || failed "run$n: nothing was settled"
+done <<END
+2 -s comm.order=fifo -s comm.buckets=256KiB
+3 -s comm.order=random -s comm.buckets=none -s comm.sync=sharded
+2 -s comm.order=search -s comm.buckets=auto
+3 -s comm.order=tic -s comm.buckets=8MiB
+2 -s comm.order=tac -s comm.sync=stages -s parallel.mode=pipeline -s comm.buckets=none
+1 -s comm.order=tic+
+END
+passed "$n settings: the bits of one device"
