@@ -487,12 +487,12 @@ static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_mem
 	[HD_DO_FENCED] = do_fenced,
 };
 
-/* What runs ahead needs them before the step is finished. */
+/* What runs ahead needs them before the step is finished: before what follows of them is carried out. */
 static void say_metrics(struct hd_elastic *e)
 {
 	const struct hd_exchange *x = hd_member_exchange(e->member);
 
-	if (!x->table || x->step != e->step || e->metrics_said == x->step + 1 ||
+	if (!x->table || x->nmembers < 2 || x->step != e->step || e->metrics_said == x->step + 1 ||
 		hd_dist_wants(e->worker) != HD_DIST_WANTS_METRICS)
 		return;
 	e->metrics_said = x->step + 1;
@@ -503,13 +503,13 @@ static void step(struct hd_elastic *e, const struct hd_member_event *event)
 {
 	struct hd_member_actions done = hd_member_step(e->member, event, hd_clock_now_ns(e->spec->clock));
 
+	say_metrics(e);
 	for (size_t i = 0; i < done.n; i++) {
 		const struct hd_member_action *a = &done.at[i];
 		assert(!(HD_MEMBER_OF_EXCHANGE >> a->kind & 1) ||
 			a->step == hd_member_exchange(e->member)->step);
 		act[a->kind](e, a);
 	}
-	say_metrics(e);
 }
 
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)

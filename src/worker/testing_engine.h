@@ -43,6 +43,7 @@ struct r_node {
 	struct hd_net_host host;
 	struct r_world *world;
 	struct hd_command computing;         /* of the pass at hand */
+	uint64_t metrics;                    /* 1 + the step of the last METRICS */
 	/* its number in dist.h; the bucket that becomes final next; turns that its hand waits, on average */
 	uint32_t number, next, slowness;
 	struct hd_view adopted;
@@ -217,6 +218,12 @@ enum hd_err hd_dist_leaves_put(struct hd_worker *w, uint16_t from, const uint8_t
 	return HD_OK;
 }
 
+enum hd_dist_wants hd_dist_wants(const struct hd_worker *w)
+{
+	(void)w;
+	return HD_DIST_WANTS_METRICS;
+}
+
 static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_t bucket,
 	const float *const *operand)
 {
@@ -290,6 +297,8 @@ void hd_elastic_chunk_done(struct hd_elastic *e, const struct hd_command_done *d
 void hd_elastic_peer_lost(struct hd_elastic *e, uint32_t worker) { (void)e; (void)worker; }
 void hd_elastic_look_at_notices(struct hd_elastic *e) { (void)e; }
 void hd_elastic_look_at_stop(struct hd_elastic *e) { (void)e; }
+void hd_elastic_look_at_reading(struct hd_elastic *e) { (void)e; }
+void hd_elastic_read_ordered(struct hd_elastic *e, const struct hd_message *m) { (void)e; (void)m; }
 void hd_elastic_slots_fetch(struct hd_elastic *e, uint64_t step, bool read)
 {
 	(void)e;

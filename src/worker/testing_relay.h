@@ -83,7 +83,8 @@ static inline void r_begin(struct r_node *n, const struct hd_command *d)
 	memset(w->known, 0, sizeof w->known);
 }
 
-static inline void r_finish(struct r_node *n)
+/* All of them are here. */
+static inline void r_take_metrics(struct r_node *n, const char *where)
 {
 	struct hd_worker *w = &n->w;
 	struct hd_diag diag = { "" };
@@ -94,10 +95,29 @@ static inline void r_finish(struct r_node *n)
 		for (uint32_t p = 0; p < w->npasses; p++)
 			own |= w->pass[p].computed && r_in(&w->pass[p], v);
 		CHECK(own || w->known[v],
-			"%s; turn %u: worker %u finishes step %llu without the entry of virtual node %u",
-			r_now->what, r_now->turn, w->id,
+			"%s; turn %u: worker %u %s step %llu without the entry of virtual node %u",
+			r_now->what, r_now->turn, w->id, where,
 			(unsigned long long)w->at, v);
 	}
+}
+
+/* Of a step that was cancelled meanwhile nothing is asked for. */
+static inline void r_metrics(struct r_node *n, const struct hd_command *d)
+{
+	if (!n->w.begun || n->w.at != d->step)
+		return;
+	r_take_metrics(n, "has all metrics of");
+	n->metrics = d->step + 1;
+}
+
+static inline void r_finish(struct r_node *n)
+{
+	struct hd_worker *w = &n->w;
+
+	CHECK(hd_member_exchange(n->e.member)->nmembers < 2 || n->metrics == w->at + 1,
+		"%s; turn %u: worker %u finishes step %llu before METRICS", r_now->what, r_now->turn, w->id,
+		(unsigned long long)w->at);
+	r_take_metrics(n, "finishes");
 	for (uint32_t b = 0; b < R_BUCKETS; b++) {
 		CHECK(w->summed[b], "%s; turn %u: worker %u finishes step %llu without the sum of bucket %u",
 			r_now->what, r_now->turn, w->id,
@@ -137,6 +157,7 @@ static inline void r_hand(struct r_node *n)
 		r_verify(&n->w, "a sum that came", d.bucket, hd_dist_sum_at(&n->w, d.bucket), 0, R_VNS);
 		n->w.summed[d.bucket] = true;
 		break;
+	case HD_COMMAND_METRICS: r_metrics(n, &d); break;
 	case HD_COMMAND_FINISH:  r_finish(n); break;
 	case HD_COMMAND_CANCEL:  n->w.begun = false; break;
 	default: break;
