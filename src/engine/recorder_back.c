@@ -114,6 +114,20 @@ static void give_up(struct hd_recorder *r, const struct hd_diag *why)
 	end_window(r);
 }
 
+/* What the file has not, of all its windows; once more where there is more. */
+static void say_lost(struct hd_recorder *r)
+{
+	const uint64_t lost = hd_drain_lost(r->back.drain);
+	char text[200];
+
+	if (lost <= r->back.lost)
+		return;
+	r->back.lost = lost;
+	snprintf(text, sizeof text, "the trace misses %" PRIu64 " events: they were overwritten before they "
+		"were read; raise trace.flight_slots", lost);
+	say(r, "trace_lost", text);
+}
+
 /* From the begin of the first step of a window to the end of its last one, or of the process. */
 static void drain(struct hd_recorder *r)
 {
@@ -134,10 +148,12 @@ static void drain(struct hd_recorder *r)
 		header_now(r, header);
 		err = hd_drain_process(b->drain, header, &diag);
 	}
-	if (err)
+	if (err) {
 		give_up(r, &diag);
-	else if (over)
+	} else if (over) {
+		say_lost(r);
 		end_window(r);
+	}
 }
 
 /* ---- copies of the flight file ---- */
@@ -367,6 +383,12 @@ enum hd_err hd_recorder_back_start(struct hd_recorder *r, const struct hd_record
 	b->dumps = hd_signal_dumps();
 	enum hd_err err = hd_flight_parse(r->memory.at, r->bytes, r->folder, &b->view, diag);
 	memcpy(r->header, r->memory.at, sizeof r->header);
+	if (spec->nranks > r->nranks) {
+		char text[160];
+		snprintf(text, sizeof text, "of %" PRIu32 " devices of this worker the first %" PRIu32 " are "
+			"recorded: a recording has no more lanes", spec->nranks, r->nranks);
+		say(r, "warning", text);
+	}
 	return err ? err : hd_thread_start_small(&b->thread, "recorder", run, r, diag);
 }
 

@@ -31,7 +31,7 @@ struct hd_recorder_back {
 	bool asked;                       /* requests may lie there */
 	struct hd_file file;
 	bool open, draining, failed;      /* open: `file` is; failed: it ends in the middle */
-	struct hd_drain *drain;           /* owned */
+	struct hd_drain *drain; uint64_t lost;    /* owned; lost: slots that it missed, as was said */
 	struct hd_flight_view view;
 	struct hd_usage usage; uint64_t waited_ns;               /* of its thread */
 	struct hd_throttle held; uint64_t held_before;               /* before: when it had last not grown */

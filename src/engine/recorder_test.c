@@ -538,6 +538,26 @@ static void a_copy_is_the_file_as_it_is(void **state)
 	hd_arena_finish(&arena);
 }
 
+static void wait_said(struct hd_recorder *recorder, struct hd_recorder_said *said)
+{
+	struct hd_clock clock;
+
+	hd_clock_real(&clock);
+	while (!hd_recorder_said(recorder, said))
+		hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + 1000000);
+}
+
+static void devices_that_find_no_lane_are_named(void **state)
+{
+	struct hd_recorder *recorder = open_recorder(70, 64);
+	struct hd_recorder_said said = { "", "" };
+
+	(void)state;
+	wait_said(recorder, &said);
+	CHECK(strstr(said.text, "of 70 devices") && strstr(said.text, "the first 58"), "%s", said.text);
+	hd_recorder_close(recorder);
+}
+
 static void put_op(struct hd_recorder *r, uint32_t rank)
 {
 	const uint64_t now = hd_recorder_now(r);
@@ -584,6 +604,26 @@ static void a_step_that_is_begun_again_is_marked(void **state)
 		assert_int_equal(at, N);
 	}
 	hd_arena_finish(&arena);
+}
+
+/* A window whose steps lap their ring some hundred times: sooner or later the reader is too late. */
+static void what_a_trace_misses_is_said(void **state)
+{
+	struct hd_recorder *recorder = open_traced();
+	struct hd_recorder_said said = { "", "" };
+	uint64_t step = 0;
+
+	(void)state;
+	while (!hd_recorder_said(recorder, &said)) {
+		hd_recorder_record(recorder, step, 1);
+		hd_recorder_step_begin(recorder, step);
+		for (uint32_t i = 0; i < 400000; i++)
+			put_op(recorder, 0);
+		hd_recorder_step_end(recorder, step++, true);
+	}
+	CHECK(!strcmp(said.kind, "trace_lost") && strstr(said.text, "overwritten before they were read"),
+		"%s: %s", said.kind, said.text);
+	hd_recorder_close(recorder);
 }
 
 #ifdef HD_FAILPOINTS
@@ -686,6 +726,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_trace_that_cannot_be_written_is_given_up, make_folder,
 			drop_folder),
 		cmocka_unit_test_setup_teardown(a_copy_is_the_file_as_it_is, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(devices_that_find_no_lane_are_named, make_folder,
+			drop_folder),
+		cmocka_unit_test_setup_teardown(what_a_trace_misses_is_said, make_folder, drop_folder),
 		cmocka_unit_test_setup_teardown(a_step_that_is_begun_again_is_marked, make_folder,
 			drop_folder),
 #ifdef HD_FAILPOINTS

@@ -202,7 +202,7 @@ static struct hd_timeline built(const struct hd_tl_input *in, uint32_t n)
 {
 	struct hd_diag diag = { "" };
 	struct hd_timeline t;
-	enum hd_err err = hd_tl_build(&arena, in, n, &t, &diag);
+	enum hd_err err = tl_build(&arena, in, n, &t, &diag);
 
 	CHECK(err == HD_OK, "%s", diag.text);
 	return t;

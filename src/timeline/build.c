@@ -6,7 +6,6 @@
 
 #include "base/hash.h"
 #include "timeline/build_int.h"
-#include "timeline/tighten.h"
 
 static enum hd_err no_memory(struct hd_diag *diag, const char *what)
 {
@@ -179,19 +178,4 @@ enum hd_err hd_tl_build_of(struct hd_arena *arena, const struct hd_tl_lives *liv
 	if (!err)
 		*timeline = got;
 	return err;
-}
-
-enum hd_err hd_tl_build(struct hd_arena *arena, const struct hd_tl_input *input, uint32_t n,
-	struct hd_timeline *timeline, struct hd_diag *diag)
-{
-	struct hd_tl_clock *clock;
-	struct hd_tl_lives lives;
-	uint32_t reference, nkept;
-	enum hd_err err = hd_tl_collect(arena, input, n, &lives, diag);
-
-	if (!err)
-		err = hd_tl_align(arena, &lives, &clock, &reference, diag);
-	if (!err && lives.tightened)
-		err = hd_tl_tighten(arena, &lives, clock, &nkept, diag);
-	return err ? err : hd_tl_build_of(arena, &lives, clock, reference, timeline, diag);
 }

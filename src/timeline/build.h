@@ -26,8 +26,4 @@ HD_MUST_USE enum hd_err hd_tl_build_of(struct hd_arena *arena, const struct hd_t
 	const struct hd_tl_clock *clock, uint32_t reference, struct hd_timeline *timeline,
 	struct hd_diag *diag);
 
-/* All at once: collected, aligned, tightened if one of the inputs was (tighten.h), built. */
-HD_MUST_USE enum hd_err hd_tl_build(struct hd_arena *arena, const struct hd_tl_input *input, uint32_t n,
-	struct hd_timeline *timeline, struct hd_diag *diag);
-
 #endif

@@ -14,7 +14,7 @@ static struct hd_timeline built(const struct hd_tl_input *input, uint32_t n)
 	struct hd_timeline t;
 	struct hd_diag diag = { "" };
 
-	enum hd_err err = hd_tl_build(&arena, input, n, &t, &diag);
+	enum hd_err err = tl_build(&arena, input, n, &t, &diag);
 	CHECK(err == HD_OK, "%s", diag.text);
 	return t;
 }
@@ -199,7 +199,7 @@ static void each_piece_of_memory_may_be_refused(void **state)
 	tl_flight_op(&f, 0, 100, 1, "F", 0);
 	tl_flight_step(&f, 200, true, 1, true);
 	const struct hd_tl_input in = tl_flight_file(&f, "f");
-	EACH_PIECE_REFUSED(err, hd_tl_build(&arena, &in, 1, &t, NULL));
+	EACH_PIECE_REFUSED(err, tl_build(&arena, &in, 1, &t, NULL));
 	tl_flight_close(&f);
 }
 

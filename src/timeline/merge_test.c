@@ -105,8 +105,8 @@ static void a_merged_file_is_the_timeline_of_its_inputs(void **state)
 	(void)state;
 	struct hd_tl_input all = merged(input, NFILES);
 	struct hd_timeline a, b;
-	assert_int_equal(hd_tl_build(&arena, input, NFILES, &a, NULL), HD_OK);
-	assert_int_equal(hd_tl_build(&arena, &all, 1, &b, NULL), HD_OK);
+	assert_int_equal(tl_build(&arena, input, NFILES, &a, NULL), HD_OK);
+	assert_int_equal(tl_build(&arena, &all, 1, &b, NULL), HD_OK);
 	assert_true(a.nevents == b.nevents && a.nlanes == b.nlanes && a.nsteps == b.nsteps && a.nsteps == 2);
 	assert_memory_equal(a.event, b.event, a.nevents * sizeof *a.event);
 	assert_true(a.base_ns == b.base_ns && a.nnames == b.nnames);
@@ -137,14 +137,14 @@ static void a_flight_file_and_a_trace_of_one_process_are_joined(void **state)
 		tl_flight_op(&f, 0, 1000 + 10 * i, 5, "B", i);
 	in[1] = early;
 	struct hd_timeline t;
-	assert_int_equal(hd_tl_build(&arena, in, 2, &t, NULL), HD_OK);
+	assert_int_equal(tl_build(&arena, in, 2, &t, NULL), HD_OK);
 	/* 30 of the trace, 62 of the ring from 38 on, 8 were missed */
 	assert_true(t.nprocesses == 1 && t.nevents == 92 && t.nlost == 8 && t.nlanes == 1);
 	assert_true(t.event[29].vn == 29 && t.event[30].vn == 38 && t.event[91].vn == 99);
 	const struct hd_tl_input swapped[] = { in[1], in[0] };
 	struct hd_tl_input all = merged(in, 2);
 	assert_true(same_bytes(all, merged(&all, 1)) && same_bytes(all, merged(swapped, 2)));
-	assert_int_equal(hd_tl_build(&arena, &all, 1, &t, NULL), HD_OK);
+	assert_int_equal(tl_build(&arena, &all, 1, &t, NULL), HD_OK);
 	assert_true(t.nevents == 92 && t.nlost == 8);
 	struct hd_hdt_reader reader;
 	struct hd_hdt_section s, last = { 0 };
@@ -187,7 +187,7 @@ static void a_file_that_is_cut_off_gives_what_is_whole(void **state)
 		struct hd_diag diag = { "" };
 		struct hd_tl_lives lives;
 		struct hd_timeline t;
-		enum hd_err err = hd_tl_build(&arena, &in, 1, &t, &diag);
+		enum hd_err err = tl_build(&arena, &in, 1, &t, &diag);
 		CHECK(err == HD_OK || (err == HD_E_INPUT && strstr(diag.text, "cut.hdt")), "%zu: %s", len,
 			diag.text);
 		if (err)
@@ -201,7 +201,7 @@ static void a_file_that_is_cut_off_gives_what_is_whole(void **state)
 		struct hd_tl_input in = { "cut.hdfr", input[0].bytes, len };
 		struct hd_diag diag = { "" };
 		struct hd_timeline t;
-		enum hd_err err = hd_tl_build(&arena, &in, 1, &t, &diag);
+		enum hd_err err = tl_build(&arena, &in, 1, &t, &diag);
 		CHECK(err == HD_E_INPUT ? strstr(diag.text, "cut.hdfr") != NULL : len == input[0].len,
 			"%zu: %d", len, (int)err);
 	}
@@ -218,7 +218,7 @@ static void a_damaged_section_costs_no_other(void **state)
 	struct hd_timeline whole;
 	uint64_t most = 0;
 
-	assert_int_equal(hd_tl_build(&arena, &all, 1, &whole, NULL), HD_OK);
+	assert_int_equal(tl_build(&arena, &all, 1, &whole, NULL), HD_OK);
 	assert_int_equal(hd_hdt_begin(&reader, all.bytes, all.len, "all", NULL), HD_OK);
 	for (size_t at = reader.at; !hd_hdt_next(&reader, &s, NULL) && s.type; at = reader.at) {
 		const struct hd_tl_input in[] = { { "bad.hdt", copy, all.len }, all };
@@ -230,12 +230,12 @@ static void a_damaged_section_costs_no_other(void **state)
 		CHECK(lives.ndropped == 1 && lives.dropped[0].nsections >= 1 && !lives.dropped[0].cut &&
 			!strcmp(lives.dropped[0].file, "bad.hdt") && strstr(lives.dropped[0].first.text,
 				"its hash is wrong"), "section %u at %zu", s.type, at);
-		assert_int_equal(hd_tl_build(&arena, in, 1, &t, NULL), HD_OK);
+		assert_int_equal(tl_build(&arena, in, 1, &t, NULL), HD_OK);
 		CHECK(t.nevents <= whole.nevents && (s.type == HD_HDT_RINGS || s.type == HD_HDT_PROCESS ||
 			t.nevents == whole.nevents), "section %u", s.type);
 		most = t.nevents > most && s.type == HD_HDT_RINGS ? t.nevents : most;
 		/* beside the whole one it takes nothing away */
-		assert_int_equal(hd_tl_build(&arena, in, 2, &t, NULL), HD_OK);
+		assert_int_equal(tl_build(&arena, in, 2, &t, NULL), HD_OK);
 		CHECK(t.nevents == whole.nevents, "section %u: %llu events of %llu", s.type,
 			(unsigned long long)t.nevents, (unsigned long long)whole.nevents);
 	}
@@ -256,7 +256,7 @@ static void processes_are_the_coordinator_then_by_start_then_by_number(void **st
 		hd_flight_format(&f[i].flight, f[i].memory, &f[i].info, 16);
 		in[i] = tl_flight_file(&f[i], "f");
 	}
-	assert_int_equal(hd_tl_build(&arena, in, 4, &t, NULL), HD_OK);
+	assert_int_equal(tl_build(&arena, in, 4, &t, NULL), HD_OK);
 	assert_true(t.process[0].worker == UINT32_MAX && t.process[1].worker == 5 &&
 		t.process[2].worker == 3 && t.process[3].worker == 7 && t.realtime_ns == 900);
 	/* of another boot, without probes: named, and on times of their own */
@@ -279,7 +279,7 @@ static void simulated_recordings_are_one_only_if_they_are_equal(void **state)
 		tl_flight_op(&f[i], 0, 100, i < 2 ? 50 : 60, "F", 0);
 		in[i] = tl_flight_file(&f[i], "sim");
 	}
-	assert_int_equal(hd_tl_build(&arena, in, 3, &t, NULL), HD_OK);
+	assert_int_equal(tl_build(&arena, in, 3, &t, NULL), HD_OK);
 	assert_true(t.nprocesses == 2 && t.nevents == 2 && t.process[1].aligned);
 	for (uint32_t i = 0; i < 3; i++)
 		tl_flight_close(&f[i]);

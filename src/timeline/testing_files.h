@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "timeline/build.h"
 #include "timeline/lives.h"
+#include "timeline/tighten.h"
 #include "tests/check.h"
 
 struct tl_flight { struct hd_flight flight; struct hd_flight_info info; uint8_t *memory; size_t len; };
@@ -41,6 +43,22 @@ TF_FN void tl_flight_open(struct tl_flight *f, uint32_t worker, uint32_t nrings,
 	assert_non_null(f->memory);
 	memset(f->memory, 0, f->len);
 	hd_flight_format(&f->flight, f->memory, &f->info, nslots);
+}
+
+/* As the program does: collected, aligned, tightened if one of the inputs was, built. */
+TF_FN enum hd_err tl_build(struct hd_arena *arena, const struct hd_tl_input *input, uint32_t n,
+	struct hd_timeline *timeline, struct hd_diag *diag)
+{
+	struct hd_tl_clock *clock;
+	struct hd_tl_lives lives;
+	uint32_t reference, nkept;
+	enum hd_err err = hd_tl_collect(arena, input, n, &lives, diag);
+
+	if (!err)
+		err = hd_tl_align(arena, &lives, &clock, &reference, diag);
+	if (!err && lives.tightened)
+		err = hd_tl_tighten(arena, &lives, clock, &nkept, diag);
+	return err ? err : hd_tl_build_of(arena, &lives, clock, reference, timeline, diag);
 }
 
 TF_FN void tl_flight_close(struct tl_flight *f) { free(f->memory); f->memory = NULL; }
