@@ -213,7 +213,7 @@ def step_ms():
 def inject(pid, server, notices):
     """What is injected is no shorter than a step, so that it is what holds the run back, however busy the
     machine is."""
-    duty = {"paused": (0.4, 0.1), "slow": (0.09, 0.01)}.get(kind)
+    duty = {"paused": (0.4, 0.1), "slow": (0.03, 0.01)}.get(kind)
     if duty:
         thread = Duty(pid, *duty)
         thread.start()

@@ -6,7 +6,7 @@
 # A job of three workers on this machine, seeded; from some step on one of them
 #	paused      is stopped for 0.4 s of each 0.5 s (SIGSTOP, SIGCONT)
 #	quota       has a twentieth of a processor (quota of a control group; as root)
-#	slow        is stopped for 90 ms of each 100 ms
+#	slow        is stopped for 30 ms of each 40 ms
 #	link        reads and writes each piece of its connections late (failpoints wire.read, wire.write)
 #	io          reads the rows of each virtual node late (failpoint data.read)
 #	server      reads shards over HTTP, and the server answers it late, the others at once
