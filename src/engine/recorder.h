@@ -103,7 +103,7 @@ struct hd_recorder_spec {
 	/* for numbers and older files, until close; the recording itself is always a file of the system */
 	struct hd_fs *fs;
 	const char *folder;               /* that of the run's flight files */
-	uint32_t worker, nranks;          /* those beyond 64 less HD_RECORDER_NLANES have no lane: it is said */
+	uint32_t worker, nranks;          /* those beyond 64 less HD_RECORDER_NLANES have no lane */
 	const char *traces;               /* the folder of full traces; NULL: none can be made */
 	/* it looks there each second for HD_RECORDER_ASK: a process that nothing else can reach */
 	bool asked;
