@@ -10,6 +10,7 @@ enum {
 	PIECE = 16 << 10,
 	PIECES = 4096,                    /* of one way, under way */
 	LEAST_BURST = 16 << 10,
+	LEAST_READ = 2048,                /* tokens are gathered for so many bytes */
 	NAP_NS = 100000,
 };
 
@@ -43,7 +44,7 @@ static void fill(const struct hd_link *link, struct way *w, int64_t now)
 static bool take(const struct hd_link *link, struct way *w, int64_t now, bool *moved)
 {
 	fill(link, w, now);
-	while (w->n < PIECES && w->tokens >= 1) {
+	while (w->n < PIECES && w->tokens >= LEAST_READ) {
 		struct relay_piece *p = &w->piece[(w->first + w->n) % PIECES];
 		size_t got, most = w->tokens < PIECE ? (size_t)w->tokens : PIECE;
 		enum hd_err err = hd_sock_read(w->from, p->bytes, most, &got, NULL);

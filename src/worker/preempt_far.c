@@ -123,6 +123,20 @@ static void on_message(void *self, const struct hd_message *message)
 
 static bool is_over(const void *far) { return ((const struct preempt_far *)far)->over; }
 
+/* Until the end; patience is for one measurement. */
+static void be_there(struct preempt_far *f)
+{
+	const int64_t half = f->p->patience_ns / 2;
+	enum hd_err err = HD_E_AGAIN;
+
+	for (uint32_t was = UINT32_MAX, idle = 0; err == HD_E_AGAIN; was = f->play) {
+		idle = f->play == was ? idle + 1 : 0;
+		err = preempt_wait(f->p, FAR_ID, is_over, f, idle > 1 ? INT64_MAX :
+			hd_clock_now_ns(f->p->clock) + half, "the end");
+	}
+	failed(f, err);
+}
+
 void preempt_far(void *user)
 {
 	struct preempt *p = user;
@@ -145,7 +159,7 @@ void preempt_far(void *user)
 		failed(&f, hd_hub_listen(&f.e->hub, p->spec->transport, addr, &f.e->diag));
 	if (!f.e->err) {
 		hd_link_listens(&p->link, addr);
-		failed(&f, preempt_wait(p, FAR_ID, is_over, &f, INT64_MAX, "the end"));
+		be_there(&f);
 	}
 	preempt_finish(p, FAR_ID);
 }
