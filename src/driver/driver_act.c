@@ -294,7 +294,8 @@ ACT(commit)
 		.digest = n->digest, .wait_data_ns = all.read_wait_ns };
 	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms,
 		.workers = status.nmembers, .membership = a->epoch,
-		.redone = n->redone, .bytes_out = all.bytes_out, .peers_ms = c->wait_ms };
+		.redone = n->redone, .bytes_out = all.bytes_out, .preempted = all.preempted,
+		.inverted = all.inverted, .peers_ms = c->wait_ms };
 	hd_rundir_stepped(c->spec->dir, &r, &t, a->epoch);
 	if (c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
 		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);

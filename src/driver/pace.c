@@ -47,7 +47,9 @@ void hd_pace_seal(struct hd_pace *p, uint32_t worker, uint64_t step, const struc
 	w->step[step % 2] = (struct hd_pace_step){ step + 1, news->step_ns, news->wait_ns,
 		can_be ? news->compute_ns : 0,
 		news->redundant_ns, news->stalled_ns, least(news->read_wait_ns, news->step_ns),
-		least(news->bytes_out, INT64_MAX / HD_MAX_MEMBERS), news->redone };
+		least(news->bytes_out, INT64_MAX / HD_MAX_MEMBERS),
+		least(news->preempted, INT64_MAX / HD_MAX_MEMBERS),
+		least(news->inverted, INT64_MAX / HD_MAX_MEMBERS), news->redone };
 	w->newest = step;
 	w->redone += news->redone;
 	if (!view || news->redone || !news->compute_ns || !can_be || !longest_of(view, worker))
@@ -94,6 +96,8 @@ struct hd_pace_total hd_pace_total(const struct hd_pace *p, uint64_t step, const
 		if (!s)
 			continue;                 /* it joined after that step */
 		total.bytes_out += s->bytes_out;
+		total.preempted += s->preempted;
+		total.inverted += s->inverted;
 		if (s->read_wait_ns > total.read_wait_ns)
 			total.read_wait_ns = s->read_wait_ns;
 	}

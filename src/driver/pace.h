@@ -20,6 +20,7 @@ enum { HD_PACE_FIRST = 3 };
 /* next: the step's number + 1 */
 struct hd_pace_step {
 	uint64_t next, step_ns, wait_ns, compute_ns, redundant_ns, stalled_ns, read_wait_ns, bytes_out;
+	uint64_t preempted, inverted;
 	uint32_t redone;
 };
 
@@ -50,8 +51,9 @@ const struct hd_pace_step *hd_pace_last(const struct hd_pace_worker *worker);
 /* NULL: not kept */
 const struct hd_pace_step *hd_pace_at(const struct hd_pace_worker *worker, uint64_t step);
 /* Of the members of the view (NULL: of none) that sealed that step: the longest wait for data, at most the
- * step of its worker; the sum of what they sent, each at most 2^63 / HD_MAX_MEMBERS. */
-struct hd_pace_total { uint64_t read_wait_ns, bytes_out; };
+ * step of its worker; the sums of what they sent, of pre-emptions and of inversions, each at most
+ * 2^63 / HD_MAX_MEMBERS. */
+struct hd_pace_total { uint64_t read_wait_ns, bytes_out, preempted, inverted; };
 struct hd_pace_total hd_pace_total(const struct hd_pace *pace, uint64_t step, const struct hd_view *view);
 /* What a virtual node took in that step, picoseconds; 0: the worker has none under that view. */
 uint64_t hd_pace_vn_ps(const struct hd_pace_step *step, const struct hd_view *view, uint32_t worker);

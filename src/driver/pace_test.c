@@ -97,8 +97,11 @@ static void a_step_s_bytes_are_summed_and_the_longest_read_counts(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 3; i++)
 		hd_pace_seal(&p, 10 + i, 6, &(struct hd_step_news){ .step_ns = 90, .compute_ns = 70,
-			.read_wait_ns = (uint64_t[]){ 20, 50, 100 }[i], .bytes_out = 1000u << 4 * i }, NULL);
+			.read_wait_ns = (uint64_t[]){ 20, 50, 100 }[i], .bytes_out = 1000u << 4 * i,
+			.preempted = 1u << i, .inverted = 3u << i }, NULL);
 	assert_int_equal(hd_pace_total(&p, 6, &view).bytes_out, 1000 + 16000 + 256000);
+	assert_int_equal(hd_pace_total(&p, 6, &view).preempted, 7);
+	assert_int_equal(hd_pace_total(&p, 6, &view).inverted, 21);
 	assert_int_equal(hd_pace_total(&p, 6, &view).read_wait_ns, 90);
 	assert_int_equal(hd_pace_total(&p, 6, &fewer).bytes_out, 1000 + 16000);
 	assert_int_equal(hd_pace_total(&p, 6, &fewer).read_wait_ns, 50);

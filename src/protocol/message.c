@@ -63,7 +63,7 @@ static void put_news(struct msg_writer *w, struct hd_step_news v)
 {
 	const double sums[] = { v.loss_sum, v.weight, v.correct, v.gnorm, v.lr };
 	const uint64_t counts[] = { v.samples, v.data_epoch, v.step_ns, v.wait_ns, v.compute_ns,
-		v.redundant_ns, v.stalled_ns, v.read_wait_ns, v.bytes_out };
+		v.redundant_ns, v.stalled_ns, v.read_wait_ns, v.bytes_out, v.preempted, v.inverted };
 
 	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
 		put(w, bits_of(sums[i]), 8);
@@ -141,7 +141,8 @@ static struct hd_step_news take_news(struct msg_reader *r)
 	struct hd_step_news v = { 0 };
 	double *sums[] = { &v.loss_sum, &v.weight, &v.correct, &v.gnorm, &v.lr };
 	uint64_t *counts[] = { &v.samples, &v.data_epoch, &v.step_ns, &v.wait_ns, &v.compute_ns,
-		&v.redundant_ns, &v.stalled_ns, &v.read_wait_ns, &v.bytes_out };
+		&v.redundant_ns, &v.stalled_ns, &v.read_wait_ns, &v.bytes_out, &v.preempted,
+		&v.inverted };
 
 	for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
 		*sums[i] = f64_of(take(r, 8));

@@ -106,6 +106,8 @@ struct hd_step_news {
 	/* data */
 	uint64_t redundant_ns, stalled_ns, read_wait_ns;
 	uint64_t bytes_out;               /* payload that it sent since its step before, of messages too */
+	/* since then: transfers that another went before in the midst; chunks that went out of order */
+	uint64_t preempted, inverted;
 	uint32_t redone;                  /* virtual nodes that the sender computed for lost workers */
 	bool empty, skipped, has_digest;
 	struct hd_hash digest;            /* of the state after the step */

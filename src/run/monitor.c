@@ -118,6 +118,8 @@ void hd_monitor_step(struct hd_monitor *m, const struct hd_step_record *r, const
 	n->wait_s += times->peers_ms * 1e-3;
 	n->read_wait_s += (double)r->wait_data_ns * 1e-9;
 	n->wire_bytes += times->bytes_out;
+	n->preempted += times->preempted;
+	n->inverted += times->inverted;
 	n->redone += times->redone;
 	n->skipped += r->skipped;
 	n->lines_lost = lines_lost;

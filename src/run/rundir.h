@@ -112,11 +112,11 @@ HD_MUST_USE enum hd_err hd_rundir_put(struct hd_rundir *dir, const char *name, c
 	struct hd_diag *diag);
 
 /* Fields of a step that are not in its record. wait_ms: over workers for others, of a run alone for data;
- * peers_ms: of that, for others. bytes_out: sum over workers. */
+ * peers_ms: of that, for others. bytes_out and what follows: sums over workers. */
 struct hd_step_times {
 	double step_ms, wait_ms, peers_ms;
 	uint32_t workers, membership, redone;
-	uint64_t bytes_out;
+	uint64_t bytes_out, preempted, inverted;
 };
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *record,
 	const struct hd_step_times *times, uint32_t plan);

@@ -26,7 +26,7 @@ struct hd_scrape_bins { uint64_t n[HD_SCRAPE_BINS]; uint64_t count; double sum_s
 
 struct hd_scrape_numbers {
 	struct hd_scrape_bins step;
-	uint64_t begun_step, step_number, samples, wire_bytes, redone, skipped;
+	uint64_t begun_step, step_number, samples, wire_bytes, preempted, inverted, redone, skipped;
 	double wait_s, read_wait_s, loss, lr, gnorm, productive_s;
 	double eval_loss, eval_accuracy;
 	bool evaluated, has_accuracy;

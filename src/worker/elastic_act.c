@@ -547,15 +547,15 @@ static struct hd_step_news news_of(const struct hd_command_done *done)
 		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
 }
 
-/* Payload that went out since it was asked last: what an attempt sent that was cancelled counts, too. */
-static uint64_t sent_since(struct hd_elastic *e)
+/* What went out since it was asked last: what an attempt sent that was cancelled counts, too. */
+static void sent_since(struct hd_elastic *e, struct hd_step_news *news)
 {
-	struct hd_hub_stats stats;
-	const uint64_t was = e->bytes_sent;
+	const struct hd_hub_stats was = e->sent;
 
-	hd_hub_stats(&e->hub, &stats);
-	e->bytes_sent = stats.bytes_sent;
-	return stats.bytes_sent - was;
+	hd_hub_stats(&e->hub, &e->sent);
+	news->bytes_out = e->sent.bytes_sent - was.bytes_sent;
+	news->preempted = e->sent.preempted - was.preempted;
+	news->inverted = e->sent.inverted - was.inverted;
 }
 
 void hd_elastic_say_refused(struct hd_elastic *e)
@@ -634,7 +634,7 @@ static void became(struct hd_elastic *e, const struct hd_command_done *done)
 	case HD_COMMAND_FINISH:
 		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
 		*news = news_of(done);
-		news->bytes_out = sent_since(e);
+		sent_since(e, news);
 		e->step_took_ns = (int64_t)done->took_ns;
 		hd_elastic_spent_say(e, d->step);
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step,

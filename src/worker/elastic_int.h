@@ -144,7 +144,7 @@ struct hd_elastic {
 	bool stepping;
 	struct hd_step_news news[HD_ELASTIC_NEWS];
 	uint32_t nnews;
-	uint64_t bytes_sent;              /* by the hub, as the newest of these says */
+	struct hd_hub_stats sent;         /* by the hub, as the newest news says */
 	/* own worker id; HD_NOBODY before ADMITTED; set by the I/O thread, read by any */
 	_Atomic uint32_t self;
 	/* the id under which to call again once the link is down; HD_NOBODY */
