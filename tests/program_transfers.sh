@@ -30,3 +30,21 @@ done <<END
 1 -s comm.order=tic+
 END
 passed "$n settings: the bits of one device"
+
+# a loss within a step, of uneven buckets that go in a random order
+last()
+{
+	heddle status "$1" --json 2>/dev/null | grep -o '"pid":[0-9]*' | cut -d: -f2 | tail -n +2 | tail -n 1
+}
+expect 0 heddle run wide.yaml --out whole --devices 1 -q -s job.steps=40
+"$HEDDLE_BIN" run wide.yaml --out killed --workers 3 --devices 1 -q -s job.steps=40 -s comm.sync=sharded \
+	-s comm.order=random -s comm.buckets=none -s workers.pace="20 ms" 2>log &
+run=$!
+reach killed 5
+kill -9 "$(last killed)"
+wait $run || failed "the run of a killed worker ended with $?"
+grep -q '"kind":"lost"' killed/events.ndjson || failed "no worker was lost"
+expect 0 heddle ckpt diff whole killed
+says IDENTICAL
+says 'digest logs agree'
+passed "a worker is killed: the bits of one device"

@@ -740,6 +740,10 @@ enum hd_err hd_task_settle(struct hd_task *task, struct hd_diag *diag)
 	if (settled->is_none)
 		return HD_OK;
 	enum hd_err err = hd_comm_read(&comm, settled->text, &task->arena, diag);
+	/* a plan that is given to a run later, whose chunks are uncut: what was settled before is void */
+	if (!err && comm.nsegments && (!task->job->value[HD_JOB_PAR_PLAN].is_none ||
+		hd_job_is_listed(task->job)))
+		return HD_OK;
 	if (!err && comm.nsegments)
 		err = hd_layout_cut(&task->layout, comm.nbuckets, comm.nsegments, &task->arena, diag);
 	if (!err && comm.nbuckets != hd_layout_nbuckets(&task->layout))

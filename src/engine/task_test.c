@@ -284,6 +284,40 @@ static void losses_of_vertices_count_labels(void **state)
 	}
 }
 
+/* fc1.weight, fc1.bias, fc2.weight, .. : six segments. */
+static void a_settled_cut_is_the_layouts_unless_a_plan_is_given(void **state)
+{
+	static const struct task_cut { const char *more; uint32_t nbuckets; enum hd_err err; } cases[] = {
+		{ "", 1, HD_OK },
+		{ "comm: {settled: tic ranks 0}\n", 1, HD_OK },
+		{ "comm: {settled: tic ranks 0-1}\n", 0, HD_E_INVAL },
+		{ "comm: {settled: \"tic ranks 0-2 segments 1-3\"}\n", 3, HD_OK },
+		{ "comm: {settled: \"tic ranks 0-1 segments 2x2\"}\n", 0, HD_E_INVAL },
+		{ "comm: {settled: \"tic ranks 0-2 segments 1-3\"}\nparallel: {mode: explicit, plan: x.plan}\n", 1, HD_OK },
+	};
+	struct hd_fs fs;
+
+	(void)state;
+	hd_fs_real(&fs);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_task *task = NULL;
+		struct hd_arena arena;
+		struct hd_job job;
+		char yaml[512];
+		hd_arena_init(&arena, 0);
+		snprintf(yaml, sizeof yaml, "job: {steps: 3}\n" MLP "}\ndata: {kind: synthetic, count: 61}\n"
+			"batch: {global: 8}\n%s", cases[i].more);
+		CHECK(hd_job_parse(&job, "job.yaml", yaml, strlen(yaml), NULL, 0, &arena, &diag, NULL) ==
+			HD_OK, "%zu: %s", i, diag.text);
+		const enum hd_err err = hd_task_create(&task, &job, &fs, &diag);
+		CHECK(err == cases[i].err && (err || hd_layout_nbuckets(&task->layout) == cases[i].nbuckets),
+			"%zu: %s", i, diag.text);
+		hd_task_destroy(task);
+		hd_arena_finish(&arena);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -292,6 +326,7 @@ int main(void)
 		cmocka_unit_test(slices_tile_virtual_nodes_and_their_sizes_are_known),
 		cmocka_unit_test(lists_of_names_may_be_as_long_as_their_key_allows),
 		cmocka_unit_test(losses_of_vertices_count_labels),
+		cmocka_unit_test(a_settled_cut_is_the_layouts_unless_a_plan_is_given),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

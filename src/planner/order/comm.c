@@ -174,19 +174,19 @@ enum hd_err hd_comm_cut(struct hd_comm_cut *cut, const struct hd_layout *l, int6
 }
 
 /* When each parameter's gradient is made, in nanoseconds of the backward pass; a part counts as its
- * parameter. */
-static void find_ready(int64_t *ready, const struct hd_comm_ask *ask)
+ * parameter. `end` [nnodes]: when each node is done. */
+static void find_ready(int64_t *ready, int64_t *end, const struct hd_comm_ask *ask)
 {
 	const struct hd_graph *g = ask->graph;
 	int64_t now = 0;
 
-	for (uint32_t i = g->nforward; i < g->nnodes; i++) {
-		now += ask->node_ns[i];
-		for (uint32_t k = 0; k < hd_graph_ngrads(g); k++) {
-			const uint32_t v = hd_graph_grad(g, k), p = hd_graph_grad_param(g, k);
-			if (v != HD_NONE && v >= g->node[i].out && v < g->node[i].out + g->node[i].nout)
-				ready[p] = now;
-		}
+	for (uint32_t i = g->nforward; i < g->nnodes; i++)
+		end[i] = now += ask->node_ns[i];
+	for (uint32_t k = 0; k < hd_graph_ngrads(g); k++) {
+		const uint32_t v = hd_graph_grad(g, k), p = hd_graph_grad_param(g, k);
+		const uint32_t node = v != HD_NONE ? g->value[v].node : HD_NONE;
+		if (node != HD_NONE && end[node] > ready[p])
+			ready[p] = end[node];
 	}
 }
 
@@ -200,13 +200,14 @@ static enum hd_err find_pieces(struct comm_pieces *c, const struct hd_comm_ask *
 {
 	const struct hd_layout *l = ask->layout;
 	int64_t *of = hd_arena_take(arena, l->nparams + 1u, sizeof *of), made = 0;
+	int64_t *end = hd_arena_take(arena, ask->graph->nnodes + 1u, sizeof *end);
 
 	*c = (struct comm_pieces){ .nsegments = hd_arena_take(arena, l->nsegments, sizeof *c->nsegments),
 		.bytes = hd_arena_take(arena, l->nsegments, sizeof *c->bytes),
 		.ready = hd_arena_take(arena, l->nsegments, sizeof *c->ready) };
-	if (!of || !c->nsegments || !c->bytes || !c->ready)
+	if (!of || !end || !c->nsegments || !c->bytes || !c->ready)
 		return no_memory(diag);
-	find_ready(of, ask);
+	find_ready(of, end, ask);
 	for (uint32_t s = l->nsegments; s-- > 0;) {
 		const int64_t more = (int64_t)segment_bytes(l, s), ready = of[l->segment[s].param];
 		const bool same = c->n && l->segment[s].param == l->segment[s + 1].param;

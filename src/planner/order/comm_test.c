@@ -322,6 +322,56 @@ static void buckets_by_times_are_the_best_of_all(void **state)
 	}
 }
 
+/* Of branches, whose parameters stand in another order than their gradients are made: a bucket is ready with
+ * the latest of its own. */
+static double end_of_branches(const struct commed *c, uint32_t nworkers)
+{
+	const struct hd_layout *l = &c->layout;
+	double f[200] = { 0 };
+
+	assert_in_range(l->nparams, 20, 199);
+	for (uint32_t j = 1; j <= l->nparams; j++) {
+		double bytes = 0, ready = 0;
+		f[j] = 1e300;
+		for (uint32_t i = j; i-- > 0;) {
+			const uint32_t p = l->nparams - 1 - i;
+			const uint64_t end = p + 1 < l->nparams ? l->at[p + 1] : l->elems;
+			bytes += (double)(end - l->at[p]) * 4;
+			ready = (double)made_ns(c, p) > ready ? (double)made_ns(c, p) : ready;
+			const double now = (f[i] > ready ? f[i] : ready) +
+				2 * (double)c->ask.link.latency_ns +
+				2.0 * (nworkers - 1) / nworkers * bytes * 1e9 / c->ask.link.bytes_per_s;
+			f[j] = now < f[j] ? now : f[j];
+		}
+	}
+	return f[l->nparams];
+}
+
+static void buckets_of_branches_wait_for_the_latest(void **state)
+{
+	struct hd_dice d = { 4 };
+	uint32_t out_of_order = 0;
+
+	(void)state;
+	for (int round = 0; round < 12; round++) {
+		struct commed c;
+		struct hd_comm_cut cut;
+		int64_t end_ns;
+		open_model(&c, &models[2], &d);
+		c.ask.link.bytes_per_s *= 100;
+		for (uint32_t p = 1; p < c.layout.nparams; p++)
+			out_of_order += made_ns(&c, p) > made_ns(&c, p - 1);
+		CHECK(hd_comm_cut_best(&cut, &c.ask, 3, 1 << 30, &end_ns, &c.s.arena, &c.s.diag) == HD_OK,
+			"%s",
+			c.s.diag.text);
+		const double best = end_of_branches(&c, 3);
+		CHECK((double)end_ns - best < 30 && best - (double)end_ns < 30, "round %d: %lld ns, best %g",
+			round, (long long)end_ns, best);
+		hd_subject_finish(&c.s);
+	}
+	assert_true(out_of_order > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +379,7 @@ int main(void)
 		cmocka_unit_test(ranks_are_near_the_best_of_all_orders),
 		cmocka_unit_test(buckets_have_the_bytes_that_were_given),
 		cmocka_unit_test(buckets_by_times_are_the_best_of_all),
+		cmocka_unit_test(buckets_of_branches_wait_for_the_latest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
