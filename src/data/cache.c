@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "sys/clock.h"
 
+enum { LENGTH_BYTES = 24 };            /* of KEY.lock: 20 digits and an end of line at most */
 enum { PIECE = 8 << 20, OK_BYTES = HD_BLOB_NAME + 128, WAIT_MS = 50 };
 #define MAGIC "heddle-cache 1 "
 
@@ -36,6 +37,7 @@ enum hd_err hd_cache_parse(const char *text, size_t len, uint64_t *length, struc
 /* An entry of the folder at hand; paths are DIR/KEY and an end. */
 struct cache_entry { const struct hd_blob_rules *rules; struct hd_blob *blob; struct hd_fs *fs;
 	struct hd_arena arena;
+	bool of_store;                    /* what failed is the object's store */
 	char key[HD_HASH_HEX]; };
 
 static bool path_of(const struct cache_entry *e, const char *key, const char *end, char path[HD_PATH_CAP])
@@ -95,18 +97,25 @@ static bool is_good(struct cache_entry *e, char path[HD_PATH_CAP])
 /* ---- room ---- */
 
 /* Removes a copy that a process began and did not end: none holds its lock. It is held meanwhile, or one that
- * begins it again would lose it. */
-static void drop_left(struct cache_entry *e, const char *key, const char *part)
+ * begins it again would lose it. What one that comes will have; 0: it is removed. */
+static uint64_t drop_left(struct cache_entry *e, const char *key, const char *part)
 {
 	struct hd_file lock = { 0 };
 	char path[HD_PATH_CAP];
+	uint64_t length = 0;
+	uint8_t *text;
+	size_t len;
 
 	if (!path_of(e, key, ".lock", path) ||
 		hd_file_open(e->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &lock, NULL))
-		return;
+		return 0;
 	if (hd_file_lock(&lock, NULL) == HD_OK)
 		(void)!hd_fs_unlink(e->fs, part, NULL);
+	else if (!hd_file_read_all(e->fs, path, &e->arena, LENGTH_BYTES, &text, &len, NULL))
+		for (size_t i = 0; i < len && text[i] >= '0' && text[i] <= '9'; i++)
+			length = 10 * length + (uint64_t)(text[i] - '0');
 	(void)!hd_file_close(&lock, NULL);
+	return length;
 }
 
 /* Sum of all entries, and the one that was not used for longest; one that no KEY.ok speaks for goes before
@@ -134,11 +143,10 @@ static enum hd_err look_around(struct cache_entry *e, uint64_t *sum, char oldest
 			continue;
 		if (part && !strcmp(key, e->key))
 			continue;         /* what was left of its own is written again, in the same place */
-		if (part)
-			drop_left(e, key, path);
+		const uint64_t comes = part ? drop_left(e, key, path) : 0;
 		if (hd_fs_stat(e->fs, path, &stat, NULL))
 			continue;
-		*sum += (uint64_t)stat.size_bytes;
+		*sum += (uint64_t)stat.size_bytes > comes ? (uint64_t)stat.size_bytes : comes;
 		if (part || !path_of(e, key, ".ok", path))
 			continue;
 		const int64_t used = hd_fs_stat(e->fs, path, &stat, NULL) ? INT64_MIN : stat.changed_wall_ns;
@@ -166,6 +174,7 @@ static enum hd_err make_room(struct cache_entry *e, bool *fits, struct hd_diag *
 		err = look_around(e, &sum, oldest, diag);
 		*fits = sum < before;     /* else it is not ours to remove: do without */
 	}
+	*fits = *fits && sum <= budget - e->blob->size_bytes;     /* else what comes takes the room */
 	return err;
 }
 
@@ -184,6 +193,7 @@ static enum hd_err copy(struct cache_entry *e, struct hd_file *file, struct hd_h
 		const uint64_t left = e->blob->size_bytes - at;
 		const struct hd_range range = { at, left < PIECE ? left : PIECE, piece };
 		err = hd_blob_read(e->blob, &range, 1, &knobs, diag);
+		e->of_store = err != HD_OK;
 		if (!err)
 			err = hd_file_write(file, piece, range.len, diag);
 		if (!err)
@@ -222,13 +232,13 @@ static enum hd_err fetch(struct cache_entry *e, const char *path, struct hd_diag
 }
 
 /* HD_E_AGAIN: another process has been at it for too long. */
-static enum hd_err hold(struct cache_entry *e, struct hd_file *lock, struct hd_diag *diag)
+static enum hd_err hold(struct cache_entry *e, const char *name, struct hd_file *lock, struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
 	struct hd_clock clock;
 
 	hd_clock_real(&clock);
-	if (!path_of(e, e->key, ".lock", path))
+	if (!path_of(e, name, ".lock", path))
 		return hd_fail(diag, HD_E_INVAL, "data.cache %.100s...: the path is too long",
 			e->rules->cache);
 	enum hd_err err = hd_file_open(e->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, lock, diag);
@@ -240,6 +250,27 @@ static enum hd_err hold(struct cache_entry *e, struct hd_file *lock, struct hd_d
 	return err;
 }
 
+/* Room for the object, which other processes see from now on: its length in KEY.lock, its KEY.part. */
+static enum hd_err reserve(struct cache_entry *e, const struct hd_file *own, bool *fits, struct hd_diag *diag)
+{
+	struct hd_file room = { 0 }, part = { 0 };
+	char path[HD_PATH_CAP], text[LENGTH_BYTES];
+	enum hd_err err = hold(e, "room", &room, diag);
+
+	if (!err)
+		err = make_room(e, fits, diag);
+	if (!err && *fits && path_of(e, e->key, ".part", path)) {
+		const int n = snprintf(text, sizeof text, "%020" PRIu64 "\n", e->blob->size_bytes);
+		err = hd_file_pwrite(own, text, (size_t)n, 0, diag);
+		if (!err)
+			err = hd_file_open(e->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE,
+				&part, diag);
+		(void)!hd_file_close(&part, NULL);
+	}
+	(void)!hd_file_close(&room, NULL);
+	return err;
+}
+
 static enum hd_err get(struct cache_entry *e, char path[HD_PATH_CAP], bool *there, struct hd_diag *diag)
 {
 	struct hd_file lock = { 0 };
@@ -247,24 +278,31 @@ static enum hd_err get(struct cache_entry *e, char path[HD_PATH_CAP], bool *ther
 	enum hd_err err = hd_fs_mkdirs(e->fs, e->rules->cache, diag);
 
 	if (!err)
-		err = hold(e, &lock, diag);
-	if (err == HD_E_AGAIN) {
-		(void)!hd_file_close(&lock, NULL);
-		return HD_OK;
-	}
+		err = hold(e, e->key, &lock, diag);
 	*there = !err && is_good(e, path);
 	if (!err && !*there) {
-		err = make_room(e, &fits, diag);
+		err = reserve(e, &lock, &fits, diag);
 		if (!err && fits)
 			err = fetch(e, path, diag);
 		*there = !err && fits;
 	}
 	(void)!hd_file_close(&lock, NULL);
-	return err;
+	return err == HD_E_AGAIN ? HD_OK : err;
+}
+
+bool hd_cache_forgives(enum hd_err err, const struct hd_diag *why, const struct hd_blob_rules *rules,
+	struct hd_diag *warning)
+{
+	if (err != HD_E_IO && err != HD_E_REFUSED)
+		return false;
+	if (!warning->text[0])
+		(void)hd_fail(warning, err, "data.cache %.100s keeps no more for now: %.300s; objects "
+			"are read where they are", rules->cache, why->text);
+	return true;
 }
 
 enum hd_err hd_cache_get(const struct hd_blob_rules *rules, struct hd_blob *blob, struct hd_fs *fs,
-	char path[HD_PATH_CAP], bool *there, struct hd_diag *diag)
+	char path[HD_PATH_CAP], bool *there, struct hd_diag *warning, struct hd_diag *diag)
 {
 	struct cache_entry e = { .rules = rules, .blob = blob, .fs = fs };
 	struct hd_hasher hasher;
@@ -280,7 +318,10 @@ enum hd_err hd_cache_get(const struct hd_blob_rules *rules, struct hd_blob *blob
 	hd_hasher_add(&hasher, size, strlen(size));
 	hd_hash_hex(hd_hasher_end(&hasher), e.key);
 	hd_arena_init(&e.arena, 0);
-	enum hd_err err = get(&e, path, there, diag);
+	struct hd_diag why = { "" };
+	enum hd_err err = get(&e, path, there, &why);
 	hd_arena_finish(&e.arena);
-	return err;
+	if (!err || (!e.of_store && hd_cache_forgives(err, &why, rules, warning)))
+		return HD_OK;
+	return hd_fail(diag, err, "%s", why.text);
 }

@@ -126,6 +126,7 @@ struct hd_dataset {
 	const struct hd_reading_ops *reading;     /* NULL: it is not read by ranges */
 	/* borrowed from the opener of the set, NULL: none; field 0 is what it transforms */
 	const struct hd_augment *augment;
+	struct hd_diag warning;           /* what did not end the opening, for a user; "": nothing */
 	/* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
 	char     about[128];
 };

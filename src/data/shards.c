@@ -104,8 +104,13 @@ static enum hd_err find_index(struct hd_shard_set *set, struct hd_shard *shard, 
 	if (err) {                        /* none, or one that is damaged: it is made */
 		err = make_index(copy ? copy : shard->blob, spec, kind, &reader->arena, &shard->index, diag);
 		if (!err && kept && (bytes = hd_shard_index_print(&shard->index, &arena, &len))) {
-			err = hd_fs_mkdirs(reader->fs, spec->store->cache, diag);
-			err = err ? err : hd_file_write_atomic(reader->fs, path, bytes, len, diag);
+			struct hd_diag why = { "" };
+			err = hd_fs_mkdirs(reader->fs, spec->store->cache, &why);
+			err = err ? err : hd_file_write_atomic(reader->fs, path, bytes, len, &why);
+			if (err && !hd_cache_forgives(err, &why, spec->store, &reader->set.warning))
+				(void)hd_fail(diag, err, "%s", why.text);
+			else
+				err = HD_OK;
 		}
 	}
 	hd_arena_finish(&arena);
@@ -125,7 +130,8 @@ static enum hd_err open_shard(struct hd_shard_set *set, struct hd_shard *shard, 
 	if (!err && !shard->blob->size_bytes)
 		err = hd_fail(diag, HD_E_INPUT, "%s is empty: there is nothing to train on", name);
 	if (!err && hd_blob_is_url(name))
-		err = hd_cache_get(spec->store, shard->blob, set->reader.fs, path, &there, diag);
+		err = hd_cache_get(spec->store, shard->blob, set->reader.fs, path, &there,
+			&set->reader.set.warning, diag);
 	if (!err && there)
 		err = hd_blob_open(&copy, path, spec->store, &gone);
 	if (there && err == HD_E_NOTFOUND)
@@ -532,6 +538,8 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 		set->shard[i].blob->served = &set->served;
 		set->shard[i].blob->group = (uint32_t)((uint64_t)i * HD_FAIR_FILES / set->nshards);
 	}
+	if (set->shard[0].blob->by_why.text[0])
+		hd_shards_say(set, set->shard[0].blob->by_why.text);
 	hd_lock_init(&set->lock);
 	hd_cond_init(&set->change);
 	set->locked = true;

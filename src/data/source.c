@@ -95,7 +95,7 @@ static enum hd_err load(struct hd_reader *reader, struct hd_source *source, stru
 	enum hd_err err = hd_blob_open(&blob, source->name, reader->rules, diag);
 	if (err != HD_OK)
 		return err;
-	err = hd_cache_get(reader->rules, blob, reader->fs, path, &there, diag);
+	err = hd_cache_get(reader->rules, blob, reader->fs, path, &there, &reader->set.warning, diag);
 	if (err == HD_OK && there) {
 		struct hd_diag gone = { "" };
 		err = load_file(reader, source, path, &gone);

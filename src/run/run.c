@@ -217,6 +217,8 @@ static void tell_choices(struct hd_run *run)
 	if (run->task->weights)
 		tell_weights(run);
 	hd_run_note(run, "choice", "data: %s", run->task->data->about);
+	if (run->task->data->warning.text[0])
+		hd_run_note(run, "warning", "%s", run->task->data->warning.text);
 	hd_run_note(run, "choice", "model: %.3f M parameters in %u tensors, %.3f GFLOP per step",
 		(double)run->task->layout.params_elems * 1e-6,
 		run->task->wholes.n, hd_task_flops(run->task) * 1e-9);
