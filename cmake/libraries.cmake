@@ -14,6 +14,7 @@ set(HD_LIBRARIES
   "Clp|coin/Clp_C_Interface.h|coinor-libclp-dev|optional"
   "metis|metis.h|libmetis-dev|optional"
   "curl|curl/curl.h|libcurl4-openssl-dev|optional"
+  "uring|liburing.h|liburing-dev|optional"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")
 
@@ -123,6 +124,21 @@ function(hd_pick_web out)
     list(FILTER kept EXCLUDE REGEX "/sys/web_(get_)?none\\.c$")
   else()
     list(FILTER kept EXCLUDE REGEX "/sys/web_(get_)?curl\\.c$")
+  endif()
+  set(${out} ${kept} PARENT_SCOPE)
+endfunction()
+
+# sys holds uring_lib.c and, for builds without the library, uring_none.c: keeps the one that fits.
+function(hd_pick_uring out)
+  set(kept ${${out}})
+  if(NOT kept MATCHES "/sys/uring_(lib|none)\\.c")
+    return()
+  endif()
+  hd_library(uring sys uring)
+  if(uring)
+    list(FILTER kept EXCLUDE REGEX "/sys/uring_none\\.c$")
+  else()
+    list(FILTER kept EXCLUDE REGEX "/sys/uring_lib\\.c$")
   endif()
   set(${out} ${kept} PARENT_SCOPE)
 endfunction()

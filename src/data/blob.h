@@ -1,8 +1,8 @@
 /* blob.h -- a source of byte ranges: a file, an object behind HTTP, an object of S3.
  *
  * Sets of samples that are read by ranges, and sources of all others that lie elsewhere, read through it.
- * Rows of one table: `file` (pread on threads, past the page cache where asked), `http` (http, https) and
- * `s3`.
+ * Rows of one table: `file` (io_uring, or pread on threads, past the page cache where asked), `http` (http,
+ * https) and `s3`.
  *
  * 1. What a read hands over are the bytes that stood at that place when the store was opened, or it fails:
  *    HTTP asks with If-Match; a file whose length or time of change has moved is another one.
@@ -32,6 +32,8 @@
 #include "data/ranges.h"
 
 enum hd_blob_direct { HD_DIRECT_AUTO, HD_DIRECT_ALWAYS, HD_DIRECT_NEVER };
+/* auto: io_uring past the page cache, threads through it, where they copy with several cores */
+enum hd_blob_api { HD_API_AUTO, HD_API_URING, HD_API_THREADS };
 
 /* Borrowed until the store is closed. */
 struct hd_blob_rules {
@@ -39,6 +41,7 @@ struct hd_blob_rules {
 	const char *endpoint, *region;                   /* s3; NULL: of the environment */
 	bool plain;
 	enum hd_blob_direct direct;
+	enum hd_blob_api api;
 };
 
 enum { HD_BLOB_TRIES = 8, HD_BLOB_HOPS = 3, HD_BLOB_NAME = 2048, HD_BLOB_VERSION = 300 };
@@ -66,6 +69,8 @@ struct hd_blob {
 	/* names this content among all that the name has had: ETag, or inode and time; "" : the server gives
 	 * none, and a change is not seen */
 	char version[HD_BLOB_VERSION];
+	const char *by;                  /* of files: what reads, "io_uring" or "threads"; else NULL */
+	struct hd_diag by_why;           /* why io_uring is not it where it was to be */
 	_Atomic uint64_t requests, bytes, wasted, retries;
 	/* where the times of requests are counted, under a group of files; NULL: nowhere. Set before it is
 	 * read from; borrowed */

@@ -1,4 +1,4 @@
-#include "data/blob.h"
+#include "data/blob_file_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,41 +6,21 @@
 
 #include "base/alloc.h"
 #include "sys/clock.h"
-#include "sys/direct.h"
-#include "sys/lock.h"
-#include "sys/memory.h"
-#include "sys/thread.h"
 
 /* Threads that read for whoever calls: a call is a batch of requests, each taken by one thread, the caller
  * among them. A thread reads into memory of its own, whole blocks where the file is read directly. */
-enum { THREADS = 63, SPARES = 16, LOOK_MS = 1000 };
+enum { LOOK_MS = 1000 };
 
-struct pread_room { struct hd_memory memory; };
-
-struct pread_batch {
+struct hd_pread_batch {
 	const struct hd_request *request;
 	uint32_t n, next, under_way, depth;
 	uint32_t failed;                  /* the first in order that did; n: none */
 	enum hd_err err;
 	struct hd_diag diag;
-	struct pread_batch *after;
+	struct hd_pread_batch *after;
 };
 
-struct file_store {
-	struct hd_blob store;
-	struct hd_direct file, buffered;  /* `buffered` is for the one try after a failure */
-	struct hd_lock lock;
-	struct hd_cond work, done;
-	struct pread_batch *first;              /* those with requests that nothing has taken */
-	struct pread_room spare[SPARES];      /* of callers that have left */
-	uint32_t nspares;
-	struct hd_thread thread[THREADS];
-	uint32_t nthreads;
-	bool closed;
-	struct hd_clock clock;
-};
-
-static enum hd_err room(struct pread_room *bounce, size_t len, struct hd_diag *diag)
+enum hd_err hd_pread_room(struct hd_pread_room *bounce, size_t len, struct hd_diag *diag)
 {
 	if (bounce->memory.len_bytes >= len)
 		return HD_OK;
@@ -49,8 +29,8 @@ static enum hd_err room(struct pread_room *bounce, size_t len, struct hd_diag *d
 }
 
 /* The request out of whole blocks; *got: how much of it there was. */
-static enum hd_err read_from(const struct file_store *f, const struct hd_direct *file,
-	struct pread_room *bounce,
+static enum hd_err read_from(const struct hd_file_store *f, const struct hd_direct *file,
+	struct hd_pread_room *bounce,
 	const struct hd_request *r, size_t *got, struct hd_diag *diag)
 {
 	const uint64_t align = file->align ? file->align : 1, before = r->offset % align;
@@ -61,7 +41,7 @@ static enum hd_err read_from(const struct file_store *f, const struct hd_direct 
 	if (align == 1 && r->nranges == 1 && whole->offset <= r->offset)
 		return hd_direct_read(file, f->store.name, (char *)whole->into + (r->offset - whole->offset),
 			r->len, (int64_t)r->offset, got, diag);
-	enum hd_err err = room(bounce, len, diag);
+	enum hd_err err = hd_pread_room(bounce, len, diag);
 	if (!err)
 		err = hd_direct_read(file, f->store.name, bounce->memory.at, len,
 			(int64_t)(r->offset - before),
@@ -75,8 +55,8 @@ static enum hd_err read_from(const struct file_store *f, const struct hd_direct 
 	return HD_OK;
 }
 
-static enum hd_err read_one(const struct file_store *f, struct pread_room *bounce, const struct hd_request *r,
-	struct hd_diag *diag)
+enum hd_err hd_pread_one(const struct hd_file_store *f, struct hd_pread_room *bounce,
+	const struct hd_request *r, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 	size_t got;
@@ -97,16 +77,16 @@ static enum hd_err read_one(const struct file_store *f, struct pread_room *bounc
 }
 
 /* The next request of the oldest batch that has room for one more in flight; under the lock. */
-static struct pread_batch *find(struct file_store *f, const struct pread_batch *only)
+static struct hd_pread_batch *find(struct hd_file_store *f, const struct hd_pread_batch *only)
 {
-	for (struct pread_batch *b = f->first; b; b = b->after)
+	for (struct hd_pread_batch *b = f->first; b; b = b->after)
 		if (b->next < b->n && b->under_way < b->depth && (!only || b == only))
 			return b;
 	return NULL;
 }
 
 /* Under the lock, which it gives meanwhile. */
-static void take_one(struct file_store *f, struct pread_batch *b, struct pread_room *bounce)
+static void take_one(struct hd_file_store *f, struct hd_pread_batch *b, struct hd_pread_room *bounce)
 {
 	struct hd_diag diag = { "" };
 	const uint32_t i = b->next++;
@@ -114,7 +94,7 @@ static void take_one(struct file_store *f, struct pread_batch *b, struct pread_r
 	b->under_way++;
 	hd_lock_give(&f->lock);
 	const int64_t began_ns = hd_clock_now_ns(&f->clock);
-	enum hd_err err = read_one(f, bounce, &b->request[i], &diag);
+	enum hd_err err = hd_pread_one(f, bounce, &b->request[i], &diag);
 	hd_blob_served(&f->store, hd_clock_now_ns(&f->clock) - began_ns);
 	hd_lock_take(&f->lock);
 	b->under_way--;
@@ -133,9 +113,9 @@ static void take_one(struct file_store *f, struct pread_batch *b, struct pread_r
 
 static void read_for_others(void *user)
 {
-	struct pread_room bounce = { 0 };
-	struct file_store *f = user;
-	struct pread_batch *b;
+	struct hd_pread_room bounce = { 0 };
+	struct hd_file_store *f = user;
+	struct hd_pread_batch *b;
 
 	hd_lock_take(&f->lock);
 	while (!f->closed)
@@ -149,21 +129,20 @@ static void read_for_others(void *user)
 }
 
 /* A depth that nothing reads at needs no thread. Fewer threads than asked for read the same. */
-static void start_threads(struct file_store *f, uint32_t want)
+static void start_threads(struct hd_file_store *f, uint32_t want)
 {
-	while (f->nthreads < THREADS && f->nthreads < want) {
+	while (f->nthreads < HD_PREAD_THREADS && f->nthreads < want) {
 		if (hd_thread_start(&f->thread[f->nthreads], "hd-pread", -1, read_for_others, f, NULL))
 			return;
 		f->nthreads++;
 	}
 }
 
-static enum hd_err file_read(struct hd_blob *store, const struct hd_request *request, uint32_t n,
+static enum hd_err read_by_threads(struct hd_file_store *f, const struct hd_request *request, uint32_t n,
 	uint32_t depth, struct hd_diag *diag)
 {
-	struct file_store *f = (struct file_store *)store;
-	struct pread_batch own = { .request = request, .n = n, .depth = depth, .failed = n }, *b, **at;
-	struct pread_room bounce = { 0 };
+	struct hd_pread_batch own = { .request = request, .n = n, .depth = depth, .failed = n }, *b, **at;
+	struct hd_pread_room bounce = { 0 };
 
 	hd_lock_take(&f->lock);
 	if (f->nspares)
@@ -183,18 +162,29 @@ static enum hd_err file_read(struct hd_blob *store, const struct hd_request *req
 	for (at = &f->first; *at != &own; at = &(*at)->after)
 		;
 	*at = own.after;
-	if (f->nspares < SPARES) {
+	if (f->nspares < HD_PREAD_SPARES) {
 		f->spare[f->nspares++] = bounce;
-		bounce = (struct pread_room){ 0 };
+		bounce = (struct hd_pread_room){ 0 };
 	}
 	hd_lock_give(&f->lock);
 	hd_memory_give(&bounce.memory);
 	return own.err ? hd_fail(diag, own.err, "%s", own.diag.text) : HD_OK;
 }
 
+/* One at a time is as well read by the caller. */
+static enum hd_err file_read(struct hd_blob *store, const struct hd_request *request, uint32_t n,
+	uint32_t depth, struct hd_diag *diag)
+{
+	struct hd_file_store *f = (struct hd_file_store *)store;
+	enum hd_err err = f->by_uring && n > 1 && depth > 1 ? hd_blob_uring_read(f, request, n, depth, diag) :
+		HD_E_REFUSED;
+
+	return err == HD_E_REFUSED ? read_by_threads(f, request, n, depth, diag) : err;
+}
+
 static void file_close(struct hd_blob *store)
 {
-	struct file_store *f = (struct file_store *)store;
+	struct hd_file_store *f = (struct hd_file_store *)store;
 
 	hd_lock_take(&f->lock);
 	f->closed = true;
@@ -204,6 +194,7 @@ static void file_close(struct hd_blob *store)
 		hd_thread_join(&f->thread[i]);
 	for (uint32_t i = 0; i < f->nspares; i++)
 		hd_memory_give(&f->spare[i].memory);
+	hd_blob_uring_close(f);
 	hd_direct_close(&f->file);
 	hd_direct_close(&f->buffered);
 	hd_cond_finish(&f->done);
@@ -229,7 +220,7 @@ static bool wants_direct(const char *path, enum hd_blob_direct how, struct hd_di
 enum hd_err hd_blob_file_open(struct hd_blob **store, const char *path, const struct hd_blob_rules *rules,
 	struct hd_diag *diag)
 {
-	struct file_store *f = hd_alloc(sizeof *f);
+	struct hd_file_store *f = hd_alloc(sizeof *f);
 
 	if (!f)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to open %s", path);
@@ -252,6 +243,9 @@ enum hd_err hd_blob_file_open(struct hd_blob **store, const char *path, const st
 	f->store.size_bytes = (uint64_t)f->file.size_bytes;
 	snprintf(f->store.version, sizeof f->store.version, "%" PRIu64 ".%" PRId64, f->file.inode,
 		f->file.changed_wall_ns);
+	f->by_uring = (rules->api == HD_API_URING || (rules->api == HD_API_AUTO && f->file.align)) &&
+		hd_blob_uring_probe(f);
+	f->store.by = f->by_uring ? "io_uring" : "threads";
 	*store = &f->store;
 	return HD_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/failpoint.h"
 #include "tests/check.h"
 
 enum { BYTES = 300000, RANGES = 40 };
@@ -32,9 +33,9 @@ static int remove_file(void **state)
 }
 
 /* -1: the file system here has no direct reads. */
-static int read_all_ways(enum hd_blob_direct direct, uint32_t depth, uint32_t size)
+static int read_all_ways(enum hd_blob_direct direct, enum hd_blob_api api, uint32_t depth, uint32_t size)
 {
-	const struct hd_blob_rules rules = { .direct = direct };
+	const struct hd_blob_rules rules = { .direct = direct, .api = api };
 	const struct hd_ranges_knobs knobs = { depth, size, 512 };
 	static uint8_t into[RANGES][20000];
 	struct hd_range range[RANGES];
@@ -46,6 +47,10 @@ static int read_all_ways(enum hd_blob_direct direct, uint32_t depth, uint32_t si
 		return -1;
 	assert_int_equal(err, HD_OK);
 	assert_int_equal(store->size_bytes, BYTES);
+	if (api == HD_API_THREADS)
+		assert_true(!strcmp(store->by, "threads") && !store->by_why.text[0]);
+	else if (api == HD_API_URING)
+		assert_true(!strcmp(store->by, "io_uring") || strstr(store->by_why.text, "read by threads"));
 	for (uint32_t i = 0; i < RANGES; i++)
 		range[i] = (struct hd_range){ i == RANGES - 1 ? BYTES - 20000 : (i * 7919u) % (BYTES - 20000),
 			i % 3 ? 20000 : 1 + i, into[i] };
@@ -64,10 +69,93 @@ static void a_file_reads_the_same_by_any_depth_size_and_way(void **state)
 
 	(void)state;
 	for (size_t w = 0; w < 3; w++)
-		for (uint32_t depth = 1; depth <= 64; depth *= 8)
-			for (uint32_t size = 4096; size <= 1 << 20; size *= 16)
-				if (read_all_ways(ways[w], depth, size) < 0)
-					print_message("no direct reads here\n");
+		for (uint32_t api = HD_API_AUTO; api <= HD_API_THREADS; api++)
+			for (uint32_t depth = 1; depth <= 64; depth *= 8)
+				for (uint32_t size = 4096; size <= 1 << 20; size *= 16)
+					if (read_all_ways(ways[w], (enum hd_blob_api)api, depth, size) < 0)
+						print_message("no direct reads here\n");
+}
+
+/* What each way of reading does where a read fails: once, it is read again, past nothing; always, it says
+ * so, with the place; the memory of the others is not written to after the call. */
+static void a_read_that_fails_is_tried_once_more(void **state)
+{
+	const struct hd_ranges_knobs knobs = { 8, 4096, 0 };
+	static uint8_t into[BYTES];
+	const struct hd_range all = { 0, BYTES, into };
+
+	(void)state;
+	for (uint32_t direct = HD_DIRECT_AUTO; direct <= HD_DIRECT_NEVER; direct++)
+		for (uint32_t api = HD_API_AUTO; api <= HD_API_THREADS; api++) {
+			const struct hd_blob_rules rules = { .direct = (enum hd_blob_direct)direct,
+				.api = (enum hd_blob_api)api };
+			struct hd_diag diag = { "" };
+			struct hd_blob *store;
+			if (hd_blob_open(&store, path, &rules, &diag))
+				continue;         /* no direct reads here */
+			memset(into, 0, BYTES);
+			assert_int_equal(hd_failpoint_arm("blob.read:err=EIO@7", 1, &diag), HD_OK);
+			CHECK(!hd_blob_read(store, &all, 1, &knobs, &diag), "%s: %s", store->by, diag.text);
+			assert_memory_equal(into, held, BYTES);
+			assert_int_equal(hd_failpoint_arm("blob.read:err=EIO", 1, &diag), HD_OK);
+			CHECK(hd_blob_read(store, &all, 1, &knobs, &diag) == HD_E_IO &&
+				strstr(diag.text, "(byte 0, tried twice)"), "%s: %s", store->by, diag.text);
+			assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);
+			memset(into, 0, BYTES);
+			CHECK(!hd_blob_read(store, &all, 1, &knobs, &diag), "%s: %s", store->by, diag.text);
+			assert_memory_equal(into, held, BYTES);
+			hd_blob_close(store);
+		}
+}
+
+/* The system's, as a container's rules forbid it, and as an old kernel lacks it. */
+static void without_io_uring_threads_read(void **state)
+{
+	static const char *const spec[] = { "uring.open:err=ENOSYS", "uring.open:err=EPERM",
+		"uring.open:err=EACCES" };
+	const struct hd_blob_rules rules = { .api = HD_API_URING };
+	const struct hd_ranges_knobs knobs = { 8, 4096, 0 };
+	static uint8_t into[BYTES];
+	const struct hd_range all = { 0, BYTES, into };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof spec / sizeof *spec; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_blob *store;
+		assert_int_equal(hd_failpoint_arm(spec[i], 1, &diag), HD_OK);
+		assert_int_equal(hd_blob_open(&store, path, &rules, &diag), HD_OK);
+		assert_string_equal(store->by, "threads");
+		const char *why = store->by_why.text;
+		CHECK(strstr(why, "io_uring") && strstr(why, "by threads"), "%s", why);
+		memset(into, 0, BYTES);
+		assert_int_equal(hd_blob_read(store, &all, 1, &knobs, &diag), HD_OK);
+		assert_memory_equal(into, held, BYTES);
+		hd_blob_close(store);
+		assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);
+	}
+}
+
+static void a_file_that_is_removed_is_read_on(void **state)
+{
+	const struct hd_ranges_knobs knobs = { 4, 4096, 0 };
+	static uint8_t into[BYTES];
+	const struct hd_range all = { 0, BYTES, into };
+
+	(void)state;
+	for (uint32_t api = HD_API_AUTO; api <= HD_API_THREADS; api++) {
+		const struct hd_blob_rules rules = { .api = (enum hd_blob_api)api };
+		char other[] = "blob_gone_XXXXXX";
+		struct hd_diag diag = { "" };
+		struct hd_blob *store;
+		int fd = mkstemp(other);
+		assert_true(fd >= 0 && write(fd, held, BYTES) == BYTES);
+		assert_int_equal(hd_blob_open(&store, other, &rules, &diag), HD_OK);
+		assert_int_equal(unlink(other), 0);
+		assert_int_equal(hd_blob_read(store, &all, 1, &knobs, &diag), HD_OK);
+		assert_memory_equal(into, held, BYTES);
+		hd_blob_close(store);
+		close(fd);
+	}
 }
 
 static void a_range_behind_the_end_is_refused(void **state)
@@ -91,20 +179,26 @@ static void a_file_that_is_cut_off_is_another_one(void **state)
 	const struct hd_ranges_knobs knobs = { 4, 4096, 0 };
 	static uint8_t into[BYTES];
 	const struct hd_range all = { 0, BYTES, into };
-	char other[] = "blob_cut_XXXXXX";
-	struct hd_diag diag = { "" };
-	struct hd_blob *store;
-	int fd = mkstemp(other);
 
 	(void)state;
-	assert_true(fd >= 0 && write(fd, held, BYTES) == BYTES);
-	assert_int_equal(hd_blob_open(&store, other, NULL, &diag), HD_OK);
-	assert_int_equal(ftruncate(fd, 5000), 0);
-	assert_int_equal(hd_blob_read(store, &all, 1, &knobs, &diag), HD_E_INTEGRITY);
-	assert_non_null(strstr(diag.text, "ends at byte 5000"));
-	hd_blob_close(store);
-	close(fd);
-	unlink(other);
+	for (uint32_t direct = HD_DIRECT_AUTO; direct <= HD_DIRECT_ALWAYS; direct++)
+		for (uint32_t api = HD_API_AUTO; api <= HD_API_THREADS; api++) {
+			const struct hd_blob_rules rules = { .direct = (enum hd_blob_direct)direct,
+				.api = (enum hd_blob_api)api };
+			char other[] = "blob_cut_XXXXXX";
+			struct hd_diag diag = { "" };
+			struct hd_blob *store;
+			int fd = mkstemp(other);
+			assert_true(fd >= 0 && write(fd, held, BYTES) == BYTES);
+			if (!hd_blob_open(&store, other, &rules, &diag)) {
+				assert_int_equal(ftruncate(fd, 5000), 0);
+				assert_int_equal(hd_blob_read(store, &all, 1, &knobs, &diag), HD_E_INTEGRITY);
+				CHECK(strstr(diag.text, "ends at byte 5000"), "%s: %s", store->by, diag.text);
+				hd_blob_close(store);
+			}
+			close(fd);
+			unlink(other);
+		}
 }
 
 static void what_is_no_file_says_so(void **state)
@@ -137,6 +231,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_reads_the_same_by_any_depth_size_and_way),
+		cmocka_unit_test(a_read_that_fails_is_tried_once_more),
+		cmocka_unit_test(without_io_uring_threads_read),
+		cmocka_unit_test(a_file_that_is_removed_is_read_on),
 		cmocka_unit_test(a_range_behind_the_end_is_refused),
 		cmocka_unit_test(a_file_that_is_cut_off_is_another_one),
 		cmocka_unit_test(what_is_no_file_says_so),

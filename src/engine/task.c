@@ -465,6 +465,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		.region = text_or_none(job, HD_JOB_DATA_REGION),
 		.plain = hd_job_int(job, HD_JOB_DATA_PLAIN) != 0,
 		.direct = (enum hd_blob_direct)hd_job_int(job, HD_JOB_DATA_DIRECT),
+		.api = (enum hd_blob_api)hd_job_int(job, HD_JOB_DATA_API),
 	};
 	struct hd_data_spec spec = {
 		.kind = hd_job_text(job, HD_JOB_DATA_KIND),

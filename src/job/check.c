@@ -213,6 +213,7 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
 	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy|webdataset|records|graph" },
 	{ HD_JOB_DATA_DIRECT, HD_JOB_DATA_KIND, "webdataset|records" },
+	{ HD_JOB_DATA_API,   HD_JOB_DATA_KIND, "webdataset|records" },
 	{ HD_JOB_DATA_WINDOW, HD_JOB_DATA_KIND, "webdataset|records" },
 	{ HD_JOB_SPLIT_SEED, HD_JOB_DATA_KIND, SPLIT_BY_HASH },
 	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv" },

@@ -39,6 +39,7 @@ X(DATA_ENDPOINT, "data", "endpoint", TEXT, 0, "none",  "none", 0, 0, "s3: addres
 X(DATA_REGION, "data", "region",    TEXT, 0, "none",   "none", 0, 0, "s3: none: AWS_REGION, or us-east-1")
 X(DATA_PLAIN, "data",  "plain_http", WORD, 0, "false", "false|true", 0, 0, "http:// also to other hosts: what is read can be changed on its way")
 X(DATA_DIRECT, "data",  "direct",    WORD, 0, "auto",   "auto|always|never", 0, 0, "webdataset, records: read files past the page cache; auto: a file of more than half of the memory that is free")
+X(DATA_API,    "data",  "api",       WORD, 0, "auto",   "auto|uring|threads", 0, 0, "webdataset, records: what reads files; auto: io_uring past the page cache, threads through it; uring: threads where the kernel forbids it")
 X(DATA_WINDOW, "data", "window",    SPAN, 0, "10 s",   "", 100, 3600000, "webdataset, records: how often workers say how their store served them, so that unfair delivery is found")
 X(COLUMNS,    "data",  "columns",   NAMES, 2, "[]",    "", 0, 0, "csv: columns that are the model's numbers, in this order, or the one that is its text; none: all but the label")
 X(LABEL,      "data",  "label",     TEXT, 2, "auto",   "auto", 0, 0, "csv: the column to learn, auto: the last; cifar: fine or coarse")

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys/failpoint.h"
 #include "sys/file.h"
 
 #ifndef STATX_DIOALIGN     /* of Linux 6.1; the library's header may be older than the kernel */
@@ -74,6 +75,11 @@ enum hd_err hd_direct_read(const struct hd_direct *file, const char *path, void 
 
 	while (done < len) {
 		ssize_t n = pread(file->id, (char *)into + done, len - done, offset + (int64_t)done);
+		const int error = HD_FAILPOINT(BLOB_READ);
+		if (error) {
+			n = -1;
+			errno = error;
+		}
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0)

@@ -89,7 +89,7 @@ static const struct { const char *name; enum action action; bool argument, bytes
 static const struct { const char *name; int error; } errnos[] = {
 	{ "ENOSPC", ENOSPC }, { "EIO", EIO }, { "EACCES", EACCES }, { "EPERM", EPERM }, { "EROFS", EROFS }, { "EMFILE", EMFILE },
 	{ "ENFILE", ENFILE }, { "ENOENT", ENOENT }, { "EEXIST", EEXIST }, { "ENOMEM", ENOMEM }, { "EDQUOT", EDQUOT }, { "EINTR", EINTR },
-	{ "EAGAIN", EAGAIN }, { "EPIPE", EPIPE }, { "ECONNRESET", ECONNRESET },
+	{ "EAGAIN", EAGAIN }, { "ENOSYS", ENOSYS }, { "EPIPE", EPIPE }, { "ECONNRESET", ECONNRESET },
 };
 
 enum source { HD_FAIL_ENV, HD_FAIL_MINE, HD_FAIL_ANY, HD_FAIL_SOURCES };

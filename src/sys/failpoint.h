@@ -120,7 +120,9 @@
 	X(DAEMON_SPAWN_BEFORE,  "daemon.spawn.before",   false, SCHEDULER,   COORDINATOR, "before the scheduler starts a coordinator or a worker") \
 	X(DAEMON_SPAWN_AFTER,   "daemon.spawn.after",    false, SCHEDULER,   COORDINATOR, "when it was started, before anything else is known of it") \
 	X(DAEMON_OVER,          "daemon.over",           false, SCHEDULER,   COORDINATOR, "when the end of a run was read, before it is decided upon") \
-	X(DAEMON_ANSWER,        "daemon.answer",         false, SCHEDULER,   COORDINATOR, "when what a user asked for is done, before the answer")
+	X(DAEMON_ANSWER,        "daemon.answer",         false, SCHEDULER,   COORDINATOR, "when what a user asked for is done, before the answer") \
+	X(BLOB_READ,            "blob.read",             false, ANY,         COMPUTE,     "when a read of a shard's file has ended; an error is the read's") \
+	X(URING_OPEN,           "uring.open",            false, ANY,         COMPUTE,     "in place of the set-up of io_uring")
 
 enum hd_fp_role { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };
 

@@ -151,6 +151,8 @@ static enum hd_err tune_and_print(struct tuned *t)
 		hd_json_close(w);
 	hd_json_put_text(w, "name", t->blob->name);
 	hd_json_put_text(w, "store", t->blob->ops->name);
+	if (t->blob->by)
+		hd_json_put_text(w, "by", t->blob->by);
 	hd_json_put_i64(w, "depth", tuner.kept.depth);
 	hd_json_put_i64(w, "size_bytes", tuner.kept.size_bytes);
 	hd_json_put_f64(w, "bytes_s", tuner.kept_value);
