@@ -31,11 +31,11 @@ static enum hd_err await(struct hd_link *link, enum stage stage, struct hd_diag 
 	for (;;) {
 		const int now = atomic_load(&link->stage);
 		if (now == FAILED)
-			return hd_fail(diag, HD_E_REFUSED, "the other end of the link failed");
+			return hd_fail(diag, HD_E_PEERLOST, "the other end of the link failed");
 		if (now >= (int)stage)
 			return HD_OK;
 		if (hd_clock_now_ns(link->spec.clock) >= until)
-			return hd_fail(diag, HD_E_REFUSED, "the other end of the link did not come");
+			return hd_fail(diag, HD_E_PEERLOST, "the other end of the link did not come");
 		hd_clock_wait_until(link->spec.clock, hd_clock_now_ns(link->spec.clock) + HD_NS_PER_MS / 2);
 	}
 }
@@ -73,12 +73,13 @@ static enum hd_err does(const char *line, struct hd_diag *diag)
 	}
 	hd_host_real(&host);
 	enum hd_err err = hd_proc_spawn(&host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = 2,
-		.err = -1 }, &proc, diag);
+		.err = -1 }, &proc, NULL);
 	if (err)
-		return hd_fail(diag, HD_E_REFUSED, "%s cannot be started", argv[0]);
+		return hd_fail(diag, HD_E_REFUSED, "%s cannot be started; a relay needs nothing", argv[0]);
 	err = hd_proc_wait(&proc, HD_LINK_PATIENCE_NS, &code, diag);
 	hd_proc_finish(&proc);
-	return !err && !code ? HD_OK : hd_fail(diag, HD_E_REFUSED, "%s ended with exit code %d", line, code);
+	return !err && !code ? HD_OK : hd_fail(diag, HD_E_REFUSED,
+		"%s ended with exit code %d; a relay needs nothing", line, code);
 }
 
 /* One end: its address, and so many bits a second from it. */

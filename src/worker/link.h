@@ -17,7 +17,8 @@
  * 2. What is made is gone with the threads, however they end.
  * 3. The rate is of all bytes, headers too; 1 Mbit is 10^6 bits.
  *
- * Ownership: the opener's struct; it does not move. Threads: as said. HD_E_REFUSED: not on this machine. */
+ * Ownership: the opener's struct; it does not move. Threads: as said. HD_E_REFUSED: not on this machine;
+ * HD_E_PEERLOST: the other end failed. */
 #ifndef HD_WORKER_LINK_H
 #define HD_WORKER_LINK_H
 

@@ -128,7 +128,7 @@ static void an_end_that_fails_is_not_waited_for(void **state)
 	(void)state;
 	w->refuses = true;
 	assert_int_equal(hd_thread_start(&thread, "echo", -1, echo, w, NULL), HD_OK);
-	assert_int_equal(hd_link_open(&w->link, NULL), HD_E_REFUSED);
+	assert_int_equal(hd_link_open(&w->link, NULL), HD_E_PEERLOST);
 	hd_thread_join(&thread);
 	hd_link_close(&w->link);
 	free(w);

@@ -163,7 +163,7 @@ static enum hd_err verdict(const struct preempt *p, struct hd_diag *diag)
 {
 	/* of two, the one that did not only wait in vain for the other */
 	const struct preempt_end *e = &p->end[p->end[FAR_ID].err && (!p->end[NEAR_ID].err ||
-		p->end[NEAR_ID].err == HD_E_PEERLOST || p->end[NEAR_ID].err == HD_E_REFUSED)];
+		p->end[NEAR_ID].err == HD_E_PEERLOST)];
 
 	return e->err ? hd_fail(diag, e->err, "%s", e->diag.text) : HD_OK;
 }
