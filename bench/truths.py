@@ -233,6 +233,24 @@ def inject(pid, server, notices):
     return None
 
 
+def end_all(process):
+    subprocess.run([HEDDLE, "stop", run, "--now"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   timeout=60, check=False)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        pass
+    own = os.path.realpath(run).encode()
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as f:
+                words = f.read().split(b"\0")
+            if own in words or run.encode() in words:
+                os.kill(int(path.split("/")[2]), signal.SIGKILL)
+        except (OSError, ValueError):
+            pass
+
+
 def main():
     os.makedirs(folder, exist_ok=True)
     server = serve() if kind == "server" else None
@@ -263,8 +281,8 @@ def main():
         if duty:
             duty.over = True
             duty.join()
-        if process.poll() is None:
-            process.kill()
+        if process.poll() is None:        # its coordinator and workers are processes of their own
+            end_all(process)
         if notices:
             notices.process.kill()
         drop_groups()
