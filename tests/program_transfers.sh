@@ -31,6 +31,19 @@ done <<END
 END
 passed "$n settings: the bits of one device"
 
+# a tied weight, whose gradient has two parts
+write_jobs 3
+expect 0 heddle run gpt.yaml --out gpt-one --devices 1 -q
+expect 0 heddle run gpt.yaml --out gpt-cut --workers 2 --devices 1 --steps 2 -q \
+	-s comm.buckets=none
+grep -q '"settled":"[^"]* segments ' gpt-cut/job.resolved.json || failed "gpt was not cut"
+was=$(grep -o '"settled":"[^"]* segments [^"]*"' gpt-cut/job.resolved.json)
+expect 0 heddle resume gpt-cut --workers 2 --devices 1 -q
+same "$(grep -o '"settled":"[^"]* segments [^"]*"' gpt-cut/job.resolved.json)" "$was" "settled by a resume"
+expect 0 heddle ckpt diff gpt-one gpt-cut
+says IDENTICAL
+passed "a tied weight in buckets of its own, and a resume"
+
 # a loss within a step, of uneven buckets that go in a random order
 last()
 {

@@ -304,13 +304,21 @@ static void say_comm(const struct hd_launch *launch, const struct hd_comm_settle
 	launch_note(&launch->spec, "choice", line, line);
 }
 
+/* For this start. */
+static bool is_given(const struct hd_job *job, enum hd_job_key key)
+{
+	return job->value[key].origin == HD_FROM_SET;
+}
+
 enum hd_err launch_comm(struct hd_launch *launch, struct hd_diag *diag)
 {
 	const struct hd_comm_settling how = { launch->costs, launch->spec.target };
 	struct hd_job_value *value = &launch->job->value[HD_JOB_COMM_SETTLED];
 	struct hd_comm_settled settled;
 
-	if (!launch->spec.target)         /* taken over: its members have what it began with */
+	/* taken over, or resumed as it was: measuring again would move buckets by noise */
+	if (!launch->spec.target || (!value->is_none && !is_given(launch->job, HD_JOB_COMM_ORDER) &&
+		!is_given(launch->job, HD_JOB_COMM_BUCKETS)))
 		return HD_OK;
 	enum hd_err err = hd_comm_settle(&settled, value, launch->task, &how, &launch->arena, diag);
 	if (err)

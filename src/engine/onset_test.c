@@ -283,7 +283,8 @@ static bool all_summed(const struct cluster *c, const struct hd_worker *w, uint3
 		for (uint32_t i = 0; i < node->nin; i++)
 			for (uint32_t k = layout->first_segment[p]; node->in[i] == graph->param[p].value &&
 				k < layout->first_segment[p + 1]; k++)
-				all &= hd_dist_summed(w, layout->segment[k].chunk / HD_BUCKET_CHUNKS);
+				all &= hd_dist_summed(w, hd_layout_bucket_of(layout,
+					layout->segment[k].chunk));
 	return all;
 }
 
@@ -385,7 +386,7 @@ static void open_faulty(struct cluster *c, uint64_t at, bool empty)
 	faulty.under = c->task->data->ops;
 	faulty.at = at;
 	faulty.empty = empty;
-	c->task->data->ops = &faults;
+	c->task->data->ops = c->uncut->data->ops = &faults;
 	assert_int_equal(hd_worker_rewind(c->one, &diag), HD_OK);
 	for (uint32_t m = 0; m < 2; m++)
 		add_member(c, 1 + (uint32_t)at % 2);

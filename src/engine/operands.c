@@ -93,12 +93,14 @@ bool hd_dist_run_has(const struct hd_worker *w, uint32_t run, uint16_t stage)
 	const struct hd_layout *layout = &w->task->layout;
 	const struct hd_pipe *pipe = hd_overlap_tables(hd_worker_work(w));
 	const uint32_t nbuckets = hd_layout_nbuckets(layout);
-	bool has = !pipe;
+	bool has = false;
 
-	if (pipe && run >= nbuckets)
+	if (!pipe)
+		return true;
+	if (run >= nbuckets)
 		return pipe->spread.of_grad[layout->piece[run - nbuckets].grad] == stage;
 	const struct hd_chunk bucket = hd_layout_bucket(layout, run);
-	for (uint32_t i = bucket.first_segment; pipe && i < bucket.first_segment + bucket.nsegments; i++)
+	for (uint32_t i = bucket.first_segment; i < bucket.first_segment + bucket.nsegments; i++)
 		has |= pipe->spread.of_grad[layout->segment[i].param] == stage;
 	return has;
 }

@@ -132,6 +132,7 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 	const struct hd_plan_job *job, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
+	static const struct hd_layout uncut = { .nchunks = 0 };
 	uint32_t counts[HD_VIEW_RANKS];
 	enum hd_err err;
 
@@ -141,7 +142,7 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		err = staged(plan, pipes, view, job, task, arena, diag);
 	else
 		err = hd_plan_data(plan, job, view->nranks, counts, arena, diag);
-	err = err ? err : own_chunks(plan, pipes, view, &task->layout, diag);
+	err = err ? err : own_chunks(plan, pipes, view, task ? &task->layout : &uncut, diag);
 	if (err)
 		return err;
 	for (uint32_t r = 0; r < view->nranks; r++)
