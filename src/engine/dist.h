@@ -152,6 +152,9 @@ uint64_t hd_dist_run_ahead(struct hd_worker *worker, uint32_t seen);
  * themselves; NOTHING: it reads none before finish(). */
 enum hd_dist_wants { HD_DIST_WANTS_NOTHING, HD_DIST_WANTS_METRICS, HD_DIST_WANTS_PARAMETERS };
 enum hd_dist_wants hd_dist_wants(const struct hd_worker *worker);
+/* Of what runs ahead: the bucket that the next node needs and that is not here; UINT32_MAX: it does not stand
+ * still for one. */
+uint32_t hd_dist_lacks(const struct hd_worker *worker);
 /* Sharded state: the new parameters of the bucket are at hd_dist_parm_at(): what runs ahead may read them. */
 void hd_dist_readable(struct hd_worker *worker, uint32_t bucket);
 /* Any thread. */

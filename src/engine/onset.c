@@ -257,6 +257,22 @@ bool hd_onset_has(const struct hd_worker *w)
 	return has || (has_any_nodes(w) && may_bring(w) && next_bucket(w, &i) != HD_NONE);
 }
 
+uint32_t hd_dist_lacks(const struct hd_worker *w)
+{
+	const struct hd_onset *o = w->onset;
+
+	if (!is_open(w) || !w->step->begun || (is_replicated(w) && !may_bring(w)))
+		return HD_NONE;
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		const uint32_t inode = at_node(w, r);
+		const uint32_t end = has_nodes(w, r) ? o->first[inode + 1] : 0;
+		for (uint32_t i = o->first[inode]; i < end; i++)
+			if (!o->readable[o->bucket[i]])
+				return o->bucket[i];
+	}
+	return HD_NONE;
+}
+
 /* ---- running ---- */
 
 static bool is_called(const struct hd_worker *w) { return hd_dist_calls(w) != w->onset->calls; }

@@ -300,6 +300,21 @@ static uint32_t possible(const struct cluster *c, const struct hd_worker *w, boo
 	return n;
 }
 
+/* The bucket that it names is not here, and the next node reads it. */
+static void check_lacks(const struct cluster *c, const struct hd_worker *w, bool none)
+{
+	const uint32_t b = hd_dist_lacks(w), at = w->onset->rank[0].done;
+	bool reads = false;
+
+	if (none || at == w->onset->nnodes) {
+		assert_int_equal(b, HD_NONE);
+		return;
+	}
+	for (uint32_t i = w->onset->first[at]; i < w->onset->first[at + 1]; i++)
+		reads |= w->onset->bucket[i] == b;
+	CHECK(b < c->nbuckets && !hd_dist_summed(w, b) && reads, "node %u lacks bucket %u", at, b);
+}
+
 static uint32_t done(const struct hd_worker *w) { return w->onset->rank[0].done; }
 
 /* After each bucket both have run all that may be run, and no more: first none, since no weight is known. */
@@ -326,6 +341,7 @@ static void nodes_run_when_all_that_they_read_is_here(void **state)
 			run_ahead(w, false);
 			CHECK(done(w) == possible(c, w, !b), "model %zu, %u buckets: %u nodes of %u", i,
 				b + 1, done(w), possible(c, w, !b));
+			check_lacks(c, w, !b);
 			between += done(w) > 0 && done(w) < w->onset->nnodes;
 		}
 		assert_int_equal(done(w), w->onset->nnodes);

@@ -335,11 +335,21 @@ void hd_recorder_work(struct hd_recorder *r, uint32_t rank, enum hd_recorder_nam
 			.instr = UINT32_MAX, .kind = HD_EVENT_OP });
 }
 
-void hd_recorder_wait(struct hd_recorder *r, uint32_t rank, uint64_t began, enum hd_wait reason)
+static void wait_of(struct hd_recorder *r, uint32_t rank, uint64_t began, uint64_t arg)
 {
 	const uint64_t waited_ns = hd_recorder_now(r) - began;
 
 	if (r && waited_ns >= HD_WAIT_FELT_NS)
-		put(r, rank, &(struct hd_event){ .t0 = began, .duration = waited_ns,
-			.arg = hd_wait_arg(reason, 0), .kind = HD_EVENT_WAIT });
+		put(r, rank, &(struct hd_event){ .t0 = began, .duration = waited_ns, .arg = arg,
+			.kind = HD_EVENT_WAIT });
+}
+
+void hd_recorder_wait(struct hd_recorder *r, uint32_t rank, uint64_t began, enum hd_wait reason)
+{
+	wait_of(r, rank, began, hd_wait_arg(reason, 0));
+}
+
+void hd_recorder_wait_for(struct hd_recorder *r, uint32_t rank, uint64_t began, uint32_t transfer)
+{
+	wait_of(r, rank, began, hd_wait_arg(HD_WAIT_TRANSFER, transfer));
 }

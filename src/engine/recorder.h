@@ -138,6 +138,8 @@ struct hd_recorder_op { uint64_t began, ended, bytes; uint32_t instr, vn, stage;
 void hd_recorder_op(struct hd_recorder *recorder, uint32_t rank, const struct hd_recorder_op *op);
 /* From `began` to now. */
 void hd_recorder_wait(struct hd_recorder *recorder, uint32_t rank, uint64_t began, enum hd_wait reason);
+/* For that transfer. */
+void hd_recorder_wait_for(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint32_t transfer);
 /* Work of a device outside its list, from `began` to now. */
 void hd_recorder_work(struct hd_recorder *recorder, uint32_t rank, enum hd_recorder_name name,
 	uint64_t began);

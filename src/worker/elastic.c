@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "sys/memory.h"
 #include "sys/process.h"
+#include "plan/comm.h"
 
 enum { HD_ELASTIC_STREAMS = 65536 };
 
@@ -275,6 +276,9 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	e->partial = e->copies || hd_dist_by_stage(e->worker);
 	e->detect_ns = hd_job_int(e->task->job, HD_JOB_DETECT);
 	e->pace_ns = hd_job_int(e->task->job, HD_JOB_PACE);
+	const int64_t order = hd_job_int(e->task->job, HD_JOB_COMM_ORDER);
+	e->keeps_order = order == HD_COMM_FIFO || order == HD_COMM_RANDOM;
+	atomic_init(&e->awaits, HD_NOBODY);
 	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
 		e->transfer[i].worker = HD_NOBODY;
 	hd_lock_init(&e->notes_lock);

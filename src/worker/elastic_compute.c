@@ -690,6 +690,7 @@ void hd_elastic_compute(struct hd_elastic *e)
 			;
 		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
 		const uint64_t asked_at = hd_recorder_now(e->recorder);
+		hd_elastic_lacks(e);
 		uint32_t n = hd_commands_take(&e->commands, d, HD_COMMANDS_RUN);
 		e->time.waited_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
 		hd_elastic_waited(e, asked_at, d[0].kind);

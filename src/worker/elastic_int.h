@@ -222,6 +222,10 @@ struct hd_elastic {
 	uint32_t ntook;
 	_Atomic uint64_t longest_ns;      /* the longest of them; any thread */
 	_Atomic bool moving;              /* it is in a command of many short parts; any thread */
+	/* 1 + the bucket for which it stands still; 0: for none. The transfer that it waits for, as the I/O
+	 * thread found it; HD_NOBODY: none */
+	_Atomic uint32_t lacks, awaits;
+	bool keeps_order;                 /* comm.order is strict: nothing is wanted before its turn */
 	_Atomic bool ahead;               /* it runs ahead (dist.h), until a command comes; any thread */
 	struct hd_lock notes_lock;
 	struct hd_note note[HD_ELASTIC_NOTES];
@@ -324,5 +328,8 @@ void hd_elastic_record_asked(struct hd_elastic *e, const struct hd_message *mess
 void hd_elastic_record_view(struct hd_elastic *e, const struct hd_view *view);
 /* the compute thread: it waited from `began` to now, for that */
 void hd_elastic_waited(struct hd_elastic *e, uint64_t began, enum hd_command_kind came);
+/* Before the compute thread waits for a command: for which bucket; of the I/O thread: it asks for that. */
+void hd_elastic_lacks(struct hd_elastic *e);
+void hd_elastic_want(struct hd_elastic *e);
 
 #endif

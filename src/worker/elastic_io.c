@@ -277,6 +277,7 @@ void hd_elastic_io(void *elastic)
 		if (err)
 			hd_elastic_fail(e, err, &diag);
 		hd_elastic_probe(e);
+		hd_elastic_want(e);
 		hd_elastic_go_on(e);
 		if (hd_clock_now_ns(e->spec->clock) >= later && e->later.used)
 			hd_elastic_say_later(e);

@@ -142,6 +142,11 @@ static enum hd_wait reason_of(enum hd_command_kind came)
 
 void hd_elastic_waited(struct hd_elastic *e, uint64_t began, enum hd_command_kind came)
 {
-	if (came != HD_COMMAND_QUIT)
+	const uint32_t awaited = atomic_exchange(&e->awaits, HD_NOBODY);
+
+	atomic_store(&e->lacks, 0);
+	if (came != HD_COMMAND_QUIT && awaited != HD_NOBODY && reason_of(came) == HD_WAIT_TRANSFER)
+		hd_recorder_wait_for(e->recorder, 0, began, awaited);
+	else if (came != HD_COMMAND_QUIT)
 		hd_recorder_wait(e->recorder, 0, began, reason_of(came));
 }

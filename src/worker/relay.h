@@ -176,6 +176,11 @@ struct hd_relay_news {
 HD_MUST_USE enum hd_err hd_relay_arrived(struct hd_relay *relay, const struct hd_arrival *arrival,
 	struct hd_relay_news *news, struct hd_diag *diag);
 
+/* A device stands still for the new parameters of a bucket (sharded state), or for its sum: the sender
+ * of what is missing, or of what it is made of here, sends that first. Returns the id of the missing row,
+ * of several the first; HD_NOBODY: none comes from another worker. */
+uint32_t hd_relay_want(struct hd_relay *relay, uint32_t bucket);
+
 /* The operands of the fold of a bucket, [nroots] for each of its runs, in the order of relay->root. Those of
  * this worker become valid as its passes are computed. */
 const float *const *hd_relay_operands(struct hd_relay *relay, uint32_t bucket);

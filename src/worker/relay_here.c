@@ -134,3 +134,50 @@ void hd_relay_take_digests(struct hd_relay *r, const uint8_t *own)
 		if (!own[b] && hd_relay_has_digest(r, b))
 			hd_dist_digest_put(r->worker, b, r->digest + hd_relay_digest_at(r, b));
 }
+
+/* ---- what is wanted first ---- */
+
+static uint32_t want(struct hd_relay *r, const struct hd_xfer_name *name)
+{
+	const uint32_t id = hd_transfers_id(&r->rows, *name);
+
+	hd_hub_want(r->hub, r->view.member[name->from], id);
+	return id;
+}
+
+/* Partial sums of a bucket that this worker adds, as far as they are not here. */
+static uint32_t want_partials(struct hd_relay *r, uint32_t bucket)
+{
+	uint32_t first = HD_NOBODY;
+
+	for (uint32_t i = 0; i < r->nroots; i++)
+		for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && r->of[i].worker != r->self; k++) {
+			const uint32_t run = hd_relay_run(r, bucket, k);
+			uint64_t at;
+			if (!hd_dist_run_has(r->worker, run, r->stage[i]) || !hd_relay_operand_of(r,
+				r->of[i].worker, r->of[i].ordinal, run, &at) || r->run_here[at])
+				continue;
+			const uint32_t id = want(r, &(struct hd_xfer_name){ HD_XFER_PARTIAL,
+				hd_view_index(&r->view, r->of[i].worker), r->me, run, r->of[i].ordinal });
+			first = first == HD_NOBODY ? id : first;
+		}
+	return first;
+}
+
+uint32_t hd_relay_want(struct hd_relay *r, uint32_t bucket)
+{
+	const bool sharded = r->x && r->x->copies;
+
+	/* between two views, or before the step is open, nothing is posted */
+	if (!r->x || r->view.epoch != r->epoch || r->step != r->x->step || (sharded ?
+		hd_exchange_fresh(r->x, bucket) : hd_exchange_summed(r->x, bucket)))
+		return HD_NOBODY;
+	const uint32_t from = sharded ? hd_exchange_parm_source(r->x, bucket) : hd_exchange_sum_from(r->x,
+		bucket);
+	if (from == HD_NOBODY)
+		return HD_NOBODY;
+	if (from == r->me)
+		return sharded ? HD_NOBODY : want_partials(r, bucket);
+	return want(r, &(struct hd_xfer_name){ sharded ? HD_XFER_PARAMETERS : HD_XFER_SUM, from, r->me,
+		bucket, 0 });
+}

@@ -38,6 +38,32 @@ static void next_view(uint32_t m)
 	clear(m);
 }
 
+/* ---- what is wanted first ---- */
+
+/* Of each bucket something is missing at each member when a step is open, nothing once its sum is here, nor
+ * between two epochs. */
+static void what_is_missing_of_a_bucket_is_wanted(void **state)
+{
+	const struct scene s = { "three", .n = 3 };
+
+	(void)state;
+	enter(3, 0, false);
+	begin(&s, 4);
+	for (uint32_t m = 0; m < 3; m++) {
+		struct hd_relay *r = &world->node[m]->r;
+		assert_int_equal(open_of(m), HD_OK);
+		for (uint32_t b = 0; b < r->nbuckets; b++) {
+			CHECK(hd_relay_want(r, b) != HD_NOBODY, "member %u, bucket %u", m, b);
+			hd_exchange_sum(&world->node[m]->x, b);
+			assert_int_equal(hd_relay_want(r, b), HD_NOBODY);
+		}
+	}
+	hd_relay_epoch(&world->node[0]->r, 9);
+	world->node[0]->x.sum[0] = 0;
+	assert_int_equal(hd_relay_want(&world->node[0]->r, 0), HD_NOBODY);
+	leave();
+}
+
 /* ---- opening ---- */
 
 static void before_a_step_and_between_two_epochs_nothing_is_opened(void **state)
@@ -533,6 +559,7 @@ int main(void)
 		cmocka_unit_test(memory_is_taken_where_more_is_needed_than_there_is),
 		cmocka_unit_test(entries_come_from_those_who_compute_them),
 		cmocka_unit_test(who_has_the_table_is_sent_no_entries),
+		cmocka_unit_test(what_is_missing_of_a_bucket_is_wanted),
 		cmocka_unit_test(a_pass_is_done_by_its_own_worker),
 		cmocka_unit_test(a_whole_table_stays_when_a_step_begins_again),
 		cmocka_unit_test(what_is_of_no_place_of_the_step_at_hand_is_refused),

@@ -224,6 +224,12 @@ enum hd_dist_wants hd_dist_wants(const struct hd_worker *w)
 	return HD_DIST_WANTS_METRICS;
 }
 
+uint32_t hd_dist_lacks(const struct hd_worker *w)
+{
+	(void)w;
+	return UINT32_MAX;
+}
+
 static inline void r_fold(struct hd_worker *w, const struct hd_relay *r, uint32_t bucket,
 	const float *const *operand)
 {

@@ -231,6 +231,17 @@ enum hd_err hd_hub_post(struct hd_hub *hub, uint32_t worker, uint32_t transfer, 
 	return err;
 }
 
+/* Only of what is awaited. */
+void hd_hub_want(struct hd_hub *hub, uint32_t worker, uint32_t transfer)
+{
+	struct channel *c = channel_of(hub, worker);
+	bool posted = false;
+
+	for (uint32_t i = 0; i < c->nposts; i++)
+		posted |= c->post[i].transfer == transfer;
+	CHECK(posted, "member %u wants %u, which it does not await", member_of_hub(hub), transfer);
+}
+
 enum hd_err hd_hub_send(struct hd_hub *hub, uint32_t worker, const struct hd_send *s, struct hd_diag *diag)
 {
 	struct channel *c = channel_of(hub, worker);
