@@ -4,6 +4,7 @@
 # job, and a plain run with a flight recorder against one without. Prints a table of docs/results/idle.md:
 #
 #	bench/idle.sh [JOB...]          # tenth one five (steps of about 0.1, 1 and 5 ms on one device)
+#	HD_BENCH_SIDES="plain2 one2 two" bench/idle.sh resnet18         # a job of bench/jobs
 #
 # Each run is done twice, long and short; what a step takes is the difference by the steps between, so that
 # starts and ends count for nothing. Processor time and context switches are of all processes of the run,
@@ -43,6 +44,7 @@ about = {
     "off2": "two devices, no recorder", "plain2": "two devices", "one2": "one worker of two devices",
     "two": "two workers of one device",
 }
+others = {"lenet": 3.0, "resnet18": 800.0, "gpt-byte": 700.0}      # bench/jobs: about so many milliseconds
 chosen = env("HD_BENCH_SIDES", "off plain one").split()
 YAML = """job: {name: %s, seed: 3, steps: %d}
 model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: %s, classes: 4}}
@@ -55,11 +57,13 @@ trace: {digest: 1000000}
 """
 
 def once(name, side, steps, before=()):
-    hidden, batch, _ = jobs[name]
-    with open("job.yaml", "w") as f:
-        f.write(YAML % (name, steps, hidden, batch))
+    job = "job.yaml" if name in jobs else "%s/%s.yaml" % (env("HD_BENCH_JOBS"), name)
+    if name in jobs:
+        with open(job, "w") as f:
+            f.write(YAML % (name, steps, *jobs[name][:2]))
     shutil.rmtree("out", ignore_errors=True)
-    argv = [*before, heddle, "run", "job.yaml", "--out", "out", "-q", *sides[side].split()]
+    argv = [*before, heddle, "run", job, "--out", "out", "-q", "--steps", str(steps), "-s", "eval.every=0",
+        *sides[side].split()]
     child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     said = child.stderr.read()
     _, status, used = os.wait4(child.pid, 0)
@@ -90,8 +94,9 @@ print("| job | side | step ms | of plain | processor us a step | of plain | cont
     + (" system calls a step |" if counts else ""))
 print("|---|---|--:|--:|--:|--:|--:|" + ("--:|" if counts else ""), flush=True)
 for name in names:
-    long = max(400, int(seconds * 1e3 / jobs[name][2]))
-    short = long // 8
+    ms = jobs[name][2] if name in jobs else others[name]
+    long = max(10, int(seconds * 1e3 / ms))
+    short = max(2, long // 8)
     seen = {side: [] for side in chosen}
     for r in range(rounds):
         for i in range(len(chosen)):
@@ -106,5 +111,6 @@ for name in names:
             ratio(ms, of[0]), middle(cpu) * 1e6, ratio(cpu, of[1]), middle(switches),
             " %s |" % calls(name, side) if counts else ""), flush=True)
 END
+export HD_BENCH_JOBS=$PWD/bench/jobs
 cd "$work"
 python3 idle.py "$heddle" "$@"
