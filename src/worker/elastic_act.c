@@ -266,7 +266,9 @@ ACT(again)
 	hd_elastic_slots_void(e);
 	hd_elastic_results(e);
 	while (e->folds_open && hd_clock_now_ns(e->spec->clock) < until) {
+		hd_lock_give(&e->turn);           /* the compute thread may wait for the turn */
 		hd_clock_wait_until(e->spec->clock, hd_clock_now_ns(e->spec->clock) + HD_FOLD_LOOK_NS);
+		hd_lock_take(&e->turn);
 		hd_elastic_results(e);
 	}
 	if (e->folds_open)

@@ -127,6 +127,8 @@ struct hd_elastic {
 
 	/* of the I/O thread, or of the thread that has the turn (elastic_turn.c) */
 	struct hd_lock turn;
+	_Atomic bool comes_back;          /* the I/O thread waits for the turn */
+	_Atomic bool alone;               /* as the compute thread saw when it had the turn last */
 	struct hd_loop loop;
 	struct hd_net net;
 	struct hd_hub hub;

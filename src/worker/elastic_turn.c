@@ -13,10 +13,13 @@ void hd_elastic_yield(void *elastic, bool rests)
 {
 	struct hd_elastic *e = elastic;
 
-	if (rests)
+	if (rests) {
 		hd_lock_give(&e->turn);
-	else
-		hd_lock_take(&e->turn);
+		return;
+	}
+	atomic_store(&e->comes_back, true);
+	hd_lock_take(&e->turn);
+	atomic_store(&e->comes_back, false);
 }
 
 static void send_notes(struct hd_elastic *e)
@@ -56,12 +59,12 @@ void hd_elastic_go_on(struct hd_elastic *e)
 	send_notes(e);
 }
 
-/* AGAIN waits for folds of the compute thread: it comes of messages, and of a view of several. */
 static bool is_alone(const struct hd_elastic *e)
 {
 	const struct hd_view *view = hd_member_view(e->member);
 
-	if (e->leaving || !view || view->nmembers != 1 || hd_member_state(e->member) != HD_MEMBER)
+	if (e->leaving || e->stepping || !view || view->nmembers != 1 ||
+		hd_member_state(e->member) != HD_MEMBER)
 		return false;
 	for (uint32_t i = 0; i < HD_ELASTIC_TRANSFERS; i++)
 		if (e->transfer[i].worker != HD_NOBODY)
@@ -69,17 +72,33 @@ static bool is_alone(const struct hd_elastic *e)
 	return true;
 }
 
-/* A result that is stored while the other thread has the turn is looked at once more by that one: the wake
- * makes its next wait end at once. */
+/* The other thread comes first: of short steps the turn is taken again before a thread that waits for it gets
+ * a processor, and signs of life would not go out. Alone, the compute thread has nothing to do before its
+ * result is taken up: it waits for the turn, or both threads would wake each other once a command until one
+ * is quicker. Of several members it goes on with what is queued; the wake makes the other thread's next wait
+ * end at once, so that a result is not overlooked. */
+static bool takes_turn(struct hd_elastic *e)
+{
+	if (atomic_load(&e->comes_back))
+		return false;
+	if (!atomic_load(&e->alone))
+		return hd_lock_try(&e->turn);
+	hd_lock_take(&e->turn);
+	return true;
+}
+
 void hd_elastic_done(void *elastic)
 {
 	struct hd_elastic *e = elastic;
 	bool due = true;
 
-	if (hd_lock_try(&e->turn)) {
-		if (is_alone(e)) {
+	if (takes_turn(e)) {
+		const bool alone = is_alone(e);
+		atomic_store(&e->alone, alone);
+		if (alone) {
 			hd_elastic_go_on(e);
-			due = e->leaving || hd_hub_due_ns(&e->hub) <= hd_clock_now_ns(e->spec->clock);
+			due = e->leaving ||
+				hd_hub_due_ns(&e->hub) <= hd_clock_now_ns(e->spec->clock);
 		}
 		hd_lock_give(&e->turn);
 	}

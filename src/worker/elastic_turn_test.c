@@ -89,9 +89,12 @@ static void what_only_the_other_thread_does_is_left_to_it(void **state)
 	e.leaving = true;
 	hd_elastic_done(&e);
 	e.leaving = false;
+	e.stepping = true;                        /* it waits in the midst of an event */
+	hd_elastic_done(&e);
+	e.stepping = false;
 	e.transfer[HD_ELASTIC_TRANSFERS - 1].worker = 3;
 	hd_elastic_done(&e);
-	assert_true(taken_up == 0 && woken == 5);
+	assert_true(taken_up == 0 && woken == 6);
 }
 
 static void other(void *user)
@@ -100,7 +103,44 @@ static void other(void *user)
 	hd_elastic_done(&e);
 }
 
-static void a_turn_that_is_taken_is_not_waited_for(void **state)
+/* Whether it was alone when it had the turn last, it knows; not what has become of that since. */
+static void a_turn_that_is_taken_is_waited_for_alone(void **state)
+{
+	struct hd_thread thread;
+
+	(void)state;
+	hd_elastic_done(&e);
+	assert_true(taken_up == 1 && woken == 0 && e.alone);
+	hd_elastic_yield(&e, false);
+	assert_int_equal(hd_thread_start(&thread, "compute", -1, other, NULL, NULL), HD_OK);
+	view.nmembers = 2;
+	hd_elastic_yield(&e, true);
+	hd_thread_join(&thread);
+	assert_true(taken_up == 1 && woken == 1 && !e.alone);
+	view.nmembers = 1;
+	e.alone = true;
+	hd_elastic_yield(&e, false);
+	assert_int_equal(hd_thread_start(&thread, "compute", -1, other, NULL, NULL), HD_OK);
+	hd_elastic_yield(&e, true);
+	hd_thread_join(&thread);
+	assert_true(taken_up == 2 && woken == 1);
+}
+
+/* Else it might not get the turn for as long as steps are short. */
+static void a_thread_that_comes_back_is_let_in_first(void **state)
+{
+	(void)state;
+	e.comes_back = e.alone = true;
+	hd_elastic_done(&e);
+	assert_true(taken_up == 0 && woken == 1);
+	hd_elastic_yield(&e, false);
+	assert_false(e.comes_back);
+	hd_elastic_yield(&e, true);
+	hd_elastic_done(&e);
+	assert_true(taken_up == 1 && woken == 1);
+}
+
+static void a_turn_that_is_taken_is_not_waited_for_else(void **state)
 {
 	struct hd_thread thread;
 
@@ -120,7 +160,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(alone_a_worker_goes_on_by_itself, begin, end),
 		cmocka_unit_test_setup_teardown(what_only_the_other_thread_does_is_left_to_it, begin, end),
-		cmocka_unit_test_setup_teardown(a_turn_that_is_taken_is_not_waited_for, begin, end),
+		cmocka_unit_test_setup_teardown(a_turn_that_is_taken_is_waited_for_alone, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_comes_back_is_let_in_first, begin, end),
+		cmocka_unit_test_setup_teardown(a_turn_that_is_taken_is_not_waited_for_else, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
