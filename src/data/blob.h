@@ -42,6 +42,10 @@ struct hd_blob_rules {
 	bool plain;
 	enum hd_blob_direct direct;
 	enum hd_blob_api api;
+	uint32_t tries;                                  /* of objects; 0: HD_BLOB_TRIES */
+	/* what is waited for, a line: after 3 s, then each 10; any thread; NULL: nothing listens */
+	void (*waits)(void *user, const char *text);
+	void *user;
 };
 
 enum { HD_BLOB_TRIES = 8, HD_BLOB_HOPS = 3, HD_BLOB_NAME = 2048, HD_BLOB_VERSION = 300 };
@@ -72,6 +76,9 @@ struct hd_blob {
 	const char *by;                  /* of files: what reads, "io_uring" or "threads"; else NULL */
 	struct hd_diag by_why;           /* why io_uring is not it where it was to be */
 	_Atomic uint64_t requests, bytes, wasted, retries;
+	/* as of the rules; another one may be set while nothing reads */
+	void (*waits)(void *user, const char *text);
+	void *waits_user;
 	/* where the times of requests are counted, under a group of files; NULL: nowhere. Set before it is
 	 * read from; borrowed */
 	struct hd_served *served; uint32_t group;

@@ -15,7 +15,7 @@
 #include "data/credentials.h"
 #include "data/range_head.h"
 
-enum { POLL_MS = 100, LINES = 3 };
+enum { POLL_MS = 100, LINES = 3, SAYS_FIRST_S = 3, SAYS_EACH_S = 10 };
 #define CHANGED "the object was changed while it is in use: put the old one back, or begin another run " \
 	"with the new one"
 
@@ -32,6 +32,7 @@ struct flight {
 struct http_lane {
 	struct hd_web_gets *gets;
 	struct flight flight[HD_WEB_GETS];
+	char why[HD_WEB_GET_WHY];         /* of the last try that failed */
 	struct http_lane *after;
 };
 
@@ -40,6 +41,7 @@ struct http_store {
 	struct hd_url url;
 	char at[HD_HTTP_PLACE];           /* what is asked for: s3 is some https */
 	bool plain;
+	uint32_t tries;
 	char sign[128];                   /* "": unsigned */
 	char keys[2 * HD_AWS_KEY + 2];
 	struct hd_aws_credentials credentials;
@@ -228,8 +230,9 @@ static enum hd_err take(struct http_store *s, struct http_lane *lane, const stru
 	default:
 		break;
 	}
-	if (++f->tries == HD_BLOB_TRIES) {
-		(void)snprintf(why, sizeof why, "given up after %d tries%s%s", HD_BLOB_TRIES,
+	(void)snprintf(lane->why, sizeof lane->why, "%s", g->why[0] ? g->why : "the server is busy");
+	if (++f->tries == s->tries) {
+		(void)snprintf(why, sizeof why, "given up after %u tries%s%s", s->tries,
 			g->why[0] ? ", the last one: " : "", g->why);
 		return fail(s, f, HD_E_IO, g->status, why, diag);
 	}
@@ -264,16 +267,33 @@ static enum hd_err begin_some(struct http_store *s, struct http_lane *lane, uint
 	return err;
 }
 
+/* Whoever waits for long learns for what. *from_ns: when something came last; *next_ns: when to say it. */
+static void say_waits(const struct http_store *s, const struct http_lane *lane, int64_t now_ns,
+	int64_t from_ns, int64_t *say_ns)
+{
+	char text[HD_BLOB_NAME + 2 * HD_WEB_GET_WHY];
+
+	if (!s->store.waits || now_ns < *say_ns)
+		return;
+	(void)snprintf(text, sizeof text, "%s: nothing came for %d s%s%s; each request is tried %u times",
+		s->store.name, (int)((now_ns - from_ns) / HD_NS_PER_S), lane->why[0] ? ": " : "", lane->why,
+		s->tries);
+	s->store.waits(s->store.waits_user, text);
+	*say_ns = now_ns + SAYS_EACH_S * HD_NS_PER_S;
+}
+
 static enum hd_err fly(struct http_store *s, struct http_lane *lane, const struct hd_request *request,
 	uint32_t n,
 	uint32_t depth, struct hd_range_head *h, struct hd_diag *diag)
 {
 	struct hd_web_gotten gotten;
 	uint32_t nflying = 0;
-	int64_t next_ns;
+	int64_t next_ns, from_ns = hd_clock_now_ns(&s->clock);
+	int64_t say_ns = from_ns + SAYS_FIRST_S * HD_NS_PER_S;
 	bool all = false;
 	enum hd_err err = HD_OK;
 
+	lane->why[0] = '\0';
 	assert(n <= HD_WEB_GETS);
 	for (uint32_t i = 0; i < n; i++) {
 		struct flight *f = &lane->flight[i];
@@ -288,11 +308,18 @@ static enum hd_err fly(struct http_store *s, struct http_lane *lane, const struc
 		if (err || all)
 			break;
 		if (!nflying)
-			hd_clock_wait_until(&s->clock, next_ns);
+			hd_clock_wait_until(&s->clock, next_ns < say_ns ? next_ns : say_ns);
 		else
 			hd_web_gets_wait(lane->gets, POLL_MS);
-		while (!err && hd_web_gets_take(lane->gets, &gotten))
+		const int64_t now_ns = hd_clock_now_ns(&s->clock);
+		while (!err && hd_web_gets_take(lane->gets, &gotten)) {
 			err = take(s, lane, &gotten, h, diag);
+			if (lane->flight[gotten.name].done) {
+				from_ns = now_ns;
+				say_ns = now_ns + SAYS_FIRST_S * HD_NS_PER_S;
+			}
+		}
+		say_waits(s, lane, now_ns, from_ns, &say_ns);
 	}
 	return err;
 }
@@ -505,6 +532,9 @@ enum hd_err hd_blob_http_open(struct hd_blob **store, const char *url, const str
 		return hd_fail(diag, HD_E_NOMEM, "no memory to open %s", url);
 	memset(s, 0, sizeof *s);
 	s->plain = rules->plain;
+	s->tries = rules->tries ? rules->tries : HD_BLOB_TRIES;
+	s->store.waits = rules->waits;
+	s->store.waits_user = rules->user;
 	(void)snprintf(s->store.name, sizeof s->store.name, "%s", url);
 	(void)snprintf(s->at, sizeof s->at, "%s", url);
 	(void)snprintf(s->ca, sizeof s->ca, "%s", variable("AWS_CA_BUNDLE", ""));

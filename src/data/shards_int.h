@@ -98,5 +98,6 @@ void hd_shards_destroy(struct hd_dataset *set);
 /* shards_reading.c: what others learn of it, and ask for. */
 extern const struct hd_reading_ops hd_shards_reading;
 void hd_shards_say(void *set, const char *text);         /* of hd_tune; under the lock */
+void hd_shards_waits(void *set, const char *text);       /* of hd_blob; not under it */
 
 #endif

@@ -18,6 +18,15 @@ void hd_shards_say(void *user, const char *text)
 			"not here");
 }
 
+void hd_shards_waits(void *user, const char *text)
+{
+	struct hd_shard_set *set = user;
+
+	hd_lock_take(&set->lock);
+	hd_shards_say(set, text);
+	hd_lock_give(&set->lock);
+}
+
 static bool said(struct hd_dataset *data, char text[HD_READING_TEXT])
 {
 	struct hd_shard_set *set = (struct hd_shard_set *)data;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/pack.h"
+#include "sys/memory.h"
 #include "data/blob.h"
 #include "data/cache.h"
 #include "data/reader_int.h"
@@ -59,6 +60,15 @@ static enum hd_err map_file(struct hd_fs *fs, const char *path, struct hd_map *m
 static enum hd_err fetch(struct hd_reader *reader, struct hd_source *source, struct hd_blob *blob,
 	struct hd_diag *diag)
 {
+	struct hd_memory_info memory;
+
+	hd_memory_look(&memory);
+	if (blob->size_bytes > memory.free_bytes / 2)
+		return hd_fail(diag, HD_E_NOMEM, "%s is read whole into memory, and has %llu MiB where %llu "
+			"MiB are free, of which it may have half: set data.cache to a folder, whose copy is "
+			"mapped, or make shards of it (webdataset, records), which are read by ranges",
+			source->name, (unsigned long long)(blob->size_bytes >> 20),
+			(unsigned long long)(memory.free_bytes >> 20));
 	uint8_t *bytes = blob->size_bytes <= HD_UNPACKED_CAP ? hd_arena_take(&reader->arena,
 		blob->size_bytes + 1, 1) : NULL;
 	const struct hd_range range = { 0, blob->size_bytes, bytes };
@@ -70,6 +80,7 @@ static enum hd_err fetch(struct hd_reader *reader, struct hd_source *source, str
 			(unsigned long long)blob->size_bytes, source->name);
 	source->bytes = bytes;
 	source->len = blob->size_bytes;
+	reader->set.table_bytes += blob->size_bytes;
 	source->stat = (struct hd_stat){ .kind = HD_FILE_REGULAR, .size_bytes = (int64_t)source->len };
 	return hd_blob_read(blob, &range, 1, &knobs, diag);
 }
