@@ -164,6 +164,28 @@ says '"decisions":["probe: depth 1, size 16 KiB'
 says '"store":"file"'
 expect 0 heddle data tune data/big.bin --json --for 1
 says '"samples":1,"comparisons":0'
+says '"gap_bytes":65536'
+sed -i 's/^data:.*/data: {kind: records, path: "data\/big-{07..09}.bin", direct: never, api: uring}/' mlp.yaml
+mv data/big.bin data/big-07.bin
+expect 0 heddle data tune mlp.yaml --json --for 400
+says '"name":"data/big-07.bin","store":"file","by":"'
+expect 11 heddle data tune http://127.0.0.1:9/x
+says 'given up after 3 tries'
+python3 -c 'import socket, time
+s = socket.create_server(("127.0.0.1", 0))
+open("silent", "w").write(str(s.getsockname()[1]))
+time.sleep(600)' &
+silent=$!
+await test -s silent
+heddle data tune http://127.0.0.1:$(cat silent)/x 2> err &
+tuning=$!
+await grep -q "waiting: .*nothing came for 3 s" err || failed "what it waits for is not said"
+kill $tuning $silent
+truncate -s 1T data/huge.csv
+sed 's/^data:.*/data: {kind: csv}/' mlp.yaml > whole.yaml
+expect 11 heddle run whole.yaml --out none -q -s data.path=$at/huge.csv
+says 'is read whole into memory, and has 1048576 MiB'
+says 'set data.cache to a folder'
 expect 2 heddle data tune data/big.bin -s data.path=x
 says 'data tune takes'
 passed "tune: knobs of a store, with each decision"

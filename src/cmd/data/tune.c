@@ -6,17 +6,22 @@
 #include "sys/memory.h"
 #include "data/blob.h"
 #include "data/tune.h"
-#include "cmd/verbs.h"
+#include "cmd/session.h"
 
 /* Half of the memory of requests: places of twice the depth. */
 #define TUNED_MEMORY (HD_RANGES_MEMORY / 2)
 enum { REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000, SWEEP_MOST_MS = 300, ROUNDS = 3,
 	SLOTS = 2 };
+enum { TRIES = 3 };
+enum { PIECE = 16 << 10, GAPS = 7, GAP_MOST = 256 << 10 };    /* 4 to 256 KiB */
+#define GAP_LEAST (UINT64_C(4) << 10)
 
 /* A store that is measured. */
 struct tuned { struct hd_cmd *cmd; struct hd_blob *blob; struct hd_memory room; uint32_t draws;
 	uint32_t nsamples;
-	struct hd_text said; struct hd_json_writer decisions; bool explain; };
+	struct hd_text said; struct hd_json_writer decisions; bool explain;
+	bool pairs;                       /* neighbours are read, at distances that are drawn */
+};
 
 static void note(void *user, const char *text)
 {
@@ -28,6 +33,28 @@ static void note(void *user, const char *text)
 		printf("%s\n", text);
 }
 
+/* Two pieces with a gap of 4 to 256 KiB between them, as neighbours of a shard lie. */
+static enum hd_err read_pairs(struct tuned *t, struct hd_ranges_knobs k, uint64_t *bytes, uint32_t *n)
+{
+	struct hd_range range[SLOTS * HD_RANGES_DEPTH];
+	const uint32_t npairs = k.depth;
+
+	for (uint32_t i = 0; i < npairs; i++) {
+		const uint32_t counter[4] = { t->draws++, 0, 0, 2 };
+		const struct hd_philox draw = hd_philox(counter, hd_philox_key(0, HD_RNG_NOISE));
+		const uint64_t gap = GAP_LEAST << draw.word[2] % GAPS;
+		const uint64_t room = t->blob->size_bytes - 2 * PIECE - gap;
+		const uint64_t at = ((uint64_t)draw.word[0] << 32 | draw.word[1]) % (room + 1);
+		uint8_t *into = (uint8_t *)t->room.at + 2 * i * PIECE;
+		range[2 * i] = (struct hd_range){ at, PIECE, into };
+		range[2 * i + 1] = (struct hd_range){ at + PIECE + gap, PIECE, into + PIECE };
+	}
+	*bytes += 2 * npairs * PIECE;
+	*n += 2 * npairs;
+	hd_ranges_sort(range, 2 * npairs);
+	return hd_blob_read(t->blob, range, 2 * npairs, &k, &t->cmd->diag);
+}
+
 /* Requests at places that are drawn, twice as many as may be in flight. */
 static enum hd_err read_once(struct tuned *t, struct hd_ranges_knobs k, uint64_t *bytes, uint32_t *n)
 {
@@ -35,6 +62,8 @@ static enum hd_err read_once(struct tuned *t, struct hd_ranges_knobs k, uint64_t
 	const uint64_t size = t->blob->size_bytes < k.size_bytes ? t->blob->size_bytes : k.size_bytes;
 	const uint64_t places = t->blob->size_bytes / size;
 
+	if (t->pairs)
+		return read_pairs(t, k, bytes, n);
 	for (uint32_t i = 0; i < SLOTS * k.depth; i++) {
 		const uint32_t counter[4] = { t->draws++, 0, 0, 1 };
 		const struct hd_philox draw = hd_philox(counter, hd_philox_key(0, HD_RNG_NOISE));
@@ -133,6 +162,40 @@ static enum hd_err tune(struct tuned *t, struct hd_tune *tuner)
 	return err;
 }
 
+/* With the depth and size kept: up to which gap reading on is better than asking again; the least of those
+ * within 5 % of the best. All in turns; nothing where the time is over or the store too short. */
+static enum hd_err tune_gap(struct tuned *t, struct hd_ranges_knobs *kept, int64_t until_ns)
+{
+	struct hd_ranges_knobs k[GAPS];
+	double value[GAPS][ROUNDS], best = 0;
+	enum hd_err err = HD_OK;
+	uint32_t n = 0;
+
+	kept->gap_bytes = hd_blob_knobs(t->blob).gap_bytes;
+	if (t->blob->size_bytes < 2 * PIECE + GAP_MOST || hd_clock_now_ns(&t->cmd->clock) >= until_ns)
+		return HD_OK;
+	k[n++] = (struct hd_ranges_knobs){ kept->depth, kept->size_bytes, 0 };
+	for (uint32_t gap = 4 << 10; gap <= GAP_MOST && gap <= kept->size_bytes && n < GAPS; gap *= 4)
+		k[n++] = (struct hd_ranges_knobs){ kept->depth, kept->size_bytes, gap };
+	t->pairs = true;
+	for (uint32_t round = 0; round < ROUNDS; round++)
+		for (uint32_t i = 0; i < n && !err; i++)
+			err = measure(t, k[i], SWEEP_MOST_MS, &value[i][round]);
+	t->pairs = false;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		char text[HD_TUNE_TEXT];
+		qsort(value[i], ROUNDS, sizeof value[i][0], by_value);
+		best = value[i][ROUNDS / 2] > best ? value[i][ROUNDS / 2] : best;
+		(void)snprintf(text, sizeof text, "gap %u KiB: %.1f MB/s", k[i].gap_bytes >> 10,
+			value[i][ROUNDS / 2] / 1e6);
+		note(t, text);
+	}
+	for (uint32_t i = n; i-- > 0 && !err;)
+		if (value[i][ROUNDS / 2] >= 0.95 * best)
+			kept->gap_bytes = k[i].gap_bytes;
+	return err;
+}
+
 static enum hd_err tune_and_print(struct tuned *t)
 {
 	const bool json = t->cmd->args.has[HD_OPT_JSON], sweeps = t->cmd->args.has[HD_OPT_SWEEP];
@@ -144,7 +207,11 @@ static enum hd_err tune_and_print(struct tuned *t)
 	hd_json_open_object(w, NULL);
 	if (t->explain && json)
 		hd_json_open_array(w, "decisions");
+	const uint64_t most_ms = hd_args_count(&t->cmd->args, HD_OPT_FOR, INT32_MAX);
+	const int64_t until_ns = hd_clock_now_ns(&t->cmd->clock) + (int64_t)most_ms * HD_NS_PER_MS;
 	enum hd_err err = tune(t, &tuner);
+	if (!err)
+		err = tune_gap(t, &tuner.kept, until_ns);
 	if (err)
 		return err;
 	if (t->explain && json)
@@ -155,6 +222,7 @@ static enum hd_err tune_and_print(struct tuned *t)
 		hd_json_put_text(w, "by", t->blob->by);
 	hd_json_put_i64(w, "depth", tuner.kept.depth);
 	hd_json_put_i64(w, "size_bytes", tuner.kept.size_bytes);
+	hd_json_put_i64(w, "gap_bytes", tuner.kept.gap_bytes);
 	hd_json_put_f64(w, "bytes_s", tuner.kept_value);
 	hd_json_put_i64(w, "samples", t->nsamples);
 	hd_json_put_i64(w, "comparisons", tuner.comparisons);
@@ -163,9 +231,9 @@ static enum hd_err tune_and_print(struct tuned *t)
 	if (!err && (json || sweeps))
 		printf("%s\n", t->said.at);
 	else if (!err)
-		printf("%s: depth %u, size %u KiB: %.1f MB/s, by %u samples\n", t->blob->name,
-			tuner.kept.depth,
-			tuner.kept.size_bytes >> 10, tuner.kept_value / 1e6, t->nsamples);
+		printf("%s: depth %u, size %u KiB, gap %u KiB: %.1f MB/s, by %u samples\n", t->blob->name,
+			tuner.kept.depth, tuner.kept.size_bytes >> 10, tuner.kept.gap_bytes >> 10,
+			tuner.kept_value / 1e6, t->nsamples);
 	return err;
 }
 
@@ -186,6 +254,12 @@ static enum hd_err take_rules(struct hd_cmd *cmd, struct hd_blob_rules *rules)
 				rules->direct = directs[k].direct;
 				known = true;
 			}
+		static const char *const api[] = { "data.api=auto", "data.api=uring", "data.api=threads" };
+		for (size_t k = 0; k < sizeof api / sizeof *api; k++)
+			if (!strcmp(word, api[k])) {
+				rules->api = (enum hd_blob_api)k;
+				known = true;
+			}
 		if (!strcmp(word, "data.plain_http=true"))
 			rules->plain = known = true;
 		if (!strncmp(word, "data.endpoint=", 14)) {
@@ -194,20 +268,82 @@ static enum hd_err take_rules(struct hd_cmd *cmd, struct hd_blob_rules *rules)
 		}
 		if (!known)
 			return hd_fail(&cmd->diag, HD_E_INVAL,
-				"-s %s: data tune takes data.direct, data.plain_http "
+				"-s %s: data tune takes data.direct, data.plain_http, data.api "
 				"and data.endpoint", word);
 	}
 	return HD_OK;
 }
 
+static bool is_job(const char *name)
+{
+	static const char *const ends[] = { ".yaml", ".yml", ".json" };
+	const size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (len > strlen(ends[i]) && !strcmp(name + len - strlen(ends[i]), ends[i]))
+			return !hd_blob_is_url(name);
+	return false;
+}
+
+/* The first shard of numbers in braces, else the path as it is. */
+static enum hd_err first_shard(struct hd_cmd *cmd, const char *path, const char **name)
+{
+	const char *open = strchr(path, '{'), *dots = open ? strstr(open, "..") : NULL;
+	const char *close = dots ? strchr(dots, '}') : NULL;
+	char *text = hd_arena_take(&cmd->arena, strlen(path) + 1, 1);
+
+	if (!text)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the name of a shard");
+	*name = text;
+	if (close)
+		(void)snprintf(text, strlen(path) + 1, "%.*s%.*s%s", (int)(open - path), path,
+			(int)(dots - open - 1), open + 1, close + 1);
+	else
+		(void)snprintf(text, strlen(path) + 1, "%s", path);
+	return hd_blob_is_url(text) || !strpbrk(text, "*?") ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL,
+		"%s is a glob: name one of its files", path);
+}
+
+static const char *text_of(const struct hd_job *job, enum hd_job_key key)
+{
+	return job->value[key].is_none ? NULL : hd_job_text(job, key);
+}
+
+/* The store of a job's data, read as the job says. */
+static enum hd_err take_job(struct hd_cmd *cmd, struct hd_blob_rules *rules, const char **name)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	enum hd_err err = job ? hd_session_job(cmd, cmd->args.pos[0], job, NULL, NULL) :
+		hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+
+	if (err)
+		return err;
+	if (!text_of(job, HD_JOB_DATA_PATH))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "%s names no data.path: there is no store to tune for",
+			cmd->args.pos[0]);
+	rules->endpoint = text_of(job, HD_JOB_DATA_ENDPOINT);
+	rules->region = text_of(job, HD_JOB_DATA_REGION);
+	rules->plain = hd_job_int(job, HD_JOB_DATA_PLAIN) != 0;
+	rules->direct = (enum hd_blob_direct)hd_job_int(job, HD_JOB_DATA_DIRECT);
+	rules->api = (enum hd_blob_api)hd_job_int(job, HD_JOB_DATA_API);
+	return first_shard(cmd, hd_job_text(job, HD_JOB_DATA_PATH), name);
+}
+
+static void say_waits(void *user, const char *text)
+{
+	(void)user;
+	fprintf(stderr, "waiting: %s\n", text);
+}
+
 static enum hd_err verb_data_tune(struct hd_cmd *cmd)
 {
 	struct tuned t = { .cmd = cmd, .explain = cmd->args.has[HD_OPT_EXPLAIN] };
-	struct hd_blob_rules rules = { .direct = HD_DIRECT_NEVER };
-	enum hd_err err = take_rules(cmd, &rules);
+	struct hd_blob_rules rules = { .direct = HD_DIRECT_NEVER, .tries = TRIES, .waits = say_waits };
+	const char *name = cmd->args.pos[0];
+	enum hd_err err = is_job(name) ? take_job(cmd, &rules, &name) : take_rules(cmd, &rules);
 
 	if (!err)
-		err = hd_blob_open(&t.blob, cmd->args.pos[0], &rules, &cmd->diag);
+		err = hd_blob_open(&t.blob, name, &rules, &cmd->diag);
 	if (!err && !t.blob->size_bytes)
 		err = hd_fail(&cmd->diag, HD_E_INPUT, "%s is empty", cmd->args.pos[0]);
 	if (!err)
@@ -220,13 +356,16 @@ static enum hd_err verb_data_tune(struct hd_cmd *cmd)
 }
 
 const struct hd_verb hd_verb_data_tune = {
-	.name = "data tune", .args = "FILE|URL", .npos_min = 1, .npos_max = 1,
+	.name = "data tune", .args = "FILE|URL|JOB", .npos_min = 1, .npos_max = 1,
 	.about = "find how deep and in what pieces a store is best read",
 	.more =
 		"By the tuner that training follows where steps wait: probes, a fit, then comparisons in "
 		"turns. The knobs are those of the least memory within 5 % of the best. "
 		"-s data.direct=always: past the page cache, without which a file that was read before is "
-		"read from memory. --for: after that time it keeps the best that it has seen.",
+		"read from memory. Of a JOB (a file that ends in .yaml or .json) it is the first shard of "
+		"its data, read as its keys say. The gap is that of neighbours which are better read on to "
+		"than asked for apart. A server that is silent for 3 s is named; after three tries of a "
+		"request it ends. --for: after that time it keeps the best that it has seen.",
 	.opts = HD_OPTS(HD_OPT_EXPLAIN, HD_OPT_SWEEP, HD_OPT_FOR, HD_OPT_SET),
 	.run = verb_data_tune, .test = "program_store.sh",
 };
