@@ -1,0 +1,99 @@
+"""Of bench/reader_peers.sh: makes shards, reads them by each reader in turns, prints the table.
+Arguments: the program, a folder, shards, rounds."""
+import glob, io, json, os, shutil, statistics, subprocess, sys, tarfile, time
+
+heddle, work, nshards, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+EACH, BATCH = 1024, 64
+COUNT = nshards * EACH
+
+
+def make():
+    for s in range(nshards):
+        with tarfile.open("%s/web-%03d.tar" % (work, s), "w", format=tarfile.USTAR_FORMAT) as tar:
+            for i in range(EACH):
+                for name, body in (("raw", bytes(4096) + b"\0\0\x80\x3f" * 3072), ("cls", b"%d" % (i % 4))):
+                    info = tarfile.TarInfo("%06d.%s" % (s * EACH + i, name))
+                    info.size = len(body)
+                    tar.addfile(info, io.BytesIO(body))
+    with open(work + "/job.yaml", "w") as f:
+        f.write("""job: {name: peers, seed: 3, steps: %d}
+model: {use: "builtin:mlp", args: {input: [1, 64, 64], hidden: [4], classes: 4}}
+data: {kind: webdataset, path: "%s/web-{000..%03d}.tar", split: {train: 1, valid: 0}}
+batch: {global: %d, virtual_nodes: 4}
+optim: {kind: momentum, lr: 1e-4, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 100000 steps}
+""" % (COUNT // BATCH, work, nshards - 1, BATCH))
+
+
+def by_heddle():
+    shutil.rmtree(work + "/run", ignore_errors=True)
+    subprocess.run([heddle, "run", work + "/job.yaml", "--out", work + "/run", "-q"], check=True)
+    ms = [json.loads(line).get("step_ms", 0) for line in open(work + "/run/metrics.ndjson")]
+    return COUNT / (sum(ms) / 1000)
+
+
+class Indexed:
+    """Random samples by an index that was made before, as a map-style data set has them."""
+
+    def __init__(self):
+        self.at, self.files = [], {}
+        for path in sorted(glob.glob(work + "/web-*.tar")):
+            with tarfile.open(path) as tar:
+                members = [m for m in tar if m.isfile()]
+            for raw, cls in zip(members[::2], members[1::2]):
+                self.at.append((path, raw.offset_data, raw.size, cls.offset_data))
+
+    def __len__(self):
+        return len(self.at)
+
+    def __getitem__(self, i):
+        import torch
+        path, offset, size, label = self.at[i]
+        if path not in self.files:
+            self.files[path] = os.open(path, os.O_RDONLY)
+        x = torch.frombuffer(bytearray(os.pread(self.files[path], size, offset)), dtype=torch.float32)
+        return x, int(os.pread(self.files[path], 1, label))
+
+
+def timed(loader):
+    since = time.monotonic()
+    n = sum(len(y) for _, y in loader)
+    return n / (time.monotonic() - since)
+
+
+def by_dataloader(workers):
+    import torch.utils.data
+    return timed(torch.utils.data.DataLoader(Indexed(), batch_size=BATCH, shuffle=True,
+                                             num_workers=workers))
+
+
+def by_webdataset(workers):
+    import torch, torch.utils.data, webdataset
+    number = lambda b: torch.frombuffer(bytearray(b), dtype=torch.float32)
+    data = webdataset.WebDataset(sorted(glob.glob(work + "/web-*.tar")), shardshuffle=False,
+                                 empty_check=False)
+    data = data.shuffle(1000).to_tuple("raw", "cls").map_tuple(number, int)
+    return timed(torch.utils.data.DataLoader(data, batch_size=BATCH, num_workers=workers))
+
+
+make()
+readers = [("heddle", by_heddle)]
+for n in (0, 2):
+    readers += [("dataloader %d" % n, lambda n=n: by_dataloader(n)),
+                ("webdataset %d" % n, lambda n=n: by_webdataset(n))]
+got = {name: [] for name, _ in readers}
+for _ in range(rounds):
+    for name, read in readers:
+        try:
+            got[name].append(read())
+        except ImportError:
+            got[name].append(None)
+print("%-14s %12s %8s %12s %12s" % ("reader", "samples_s", "ratio", "least", "most"))
+own = statistics.median(got["heddle"])
+for name, _ in readers:
+    values = got[name]
+    if None in values:
+        print("%-14s %12s %8s %12s %12s" % ((name,) + ("-",) * 4))
+        continue
+    median = statistics.median(values)
+    print("%-14s %12.0f %8.2f %12.0f %12.0f" % (name, median, own / median, min(values), max(values)))
