@@ -20,6 +20,9 @@ done
 expect 0 heddle run lenet.yaml --out three --workers 4 --devices 2 -s comm.sync=sharded -s comm.copies=3 -q
 expect 0 heddle ckpt digest three
 digest=$(cat out)
+expect 0 heddle run lenet.yaml --out served --workers 4 --devices 1 -s comm.sync=parameter-server -q
+expect 0 heddle ckpt digest served
+same "$digest" "$(cat out)" "two servers"
 expect 0 heddle run lenet.yaml --out whole --devices 1 -q
 expect 0 heddle ckpt digest whole
 same "$digest" "$(cat out)" "three copies"
@@ -27,7 +30,9 @@ passed "mlp, lenet and gpt with adamw and momentum: equal bits on 1 to 7 workers
 
 expect 2 heddle run mlp.yaml -s optim.kind=lamb -s comm.sync=sharded
 says 'comm.sync: allreduce'
-expect 2 heddle run mlp.yaml -s comm.sync=parameter-server
+expect 2 heddle run mlp.yaml -s comm.sync=parameter-server -s comm.copies=3
+says 'comm.servers: 2 workers hold no comm.copies: 3'
+expect 2 heddle run mlp.yaml -s optim.kind=lamb -s comm.sync=parameter-server
 expect 2 heddle run mlp.yaml -s comm.sync=sharded -s comm.copies=1
 expect 0 heddle plan mlp.yaml -s comm.sync=sharded
 says 'sharded: each part'
@@ -71,6 +76,22 @@ stops_with_bits_of_one moves long.yaml "workers that come, go and die"
 grep -q '"kind":"lost"' moves/events.ndjson || failed "no event of a loss"
 if grep -q '"kind":"restore"' moves/events.ndjson; then failed "one loss at a time was too many"; fi
 passed "workers come, go and die one by one: slots move, and nothing is loaded from disk"
+
+# slots at two servers alone: one of them dies, a worker that comes takes its place; one leaves
+"$HEDDLE_BIN" run long.yaml --out served-long --workers 4 --devices 1 -q -s job.steps=1000000 \
+	-s comm.sync=parameter-server -s comm.order=search 2>log &
+run=$!
+reach served-long 30
+kill -9 "$(pids served-long | head -n 1)"
+reach served-long $(($(step served-long) + 150))
+expect 0 heddle scale served-long -2
+reach served-long $(($(step served-long) + 100))
+expect 0 heddle scale served-long 3 --wait
+kill -9 "$(pids served-long | head -n 1)"
+reach served-long $(($(step served-long) + 150))
+stops_with_bits_of_one served-long long.yaml "servers that come, go and die"
+if grep -q '"kind":"restore"' served-long/events.ndjson; then failed "the loss of one server was too many"; fi
+passed "servers die and leave one by one: others take their slots, and nothing is loaded from disk"
 
 # a view that begins at a step whose state is saved: its members have gone on while the scribe still gathers
 "$HEDDLE_BIN" run long.yaml --out often --workers 2 --devices 1 -q -s job.steps=1000000 \

@@ -366,6 +366,7 @@ const struct hd_layout *hd_dist_layout(const struct hd_worker *worker);
 bool hd_dist_by_stage(const struct hd_worker *worker);
 /* Is it, and does the optimizer change whole tensors? Then a step may be measured before it is finished. */
 bool hd_dist_measures(const struct hd_worker *worker);
+uint32_t hd_dist_servers(const struct hd_worker *worker);     /* workers that all of them lie at; 0: any */
 uint32_t hd_dist_copies(const struct hd_worker *worker);      /* of slots, of sharded state; else 0 */
 /* State by stages, between two steps, before all of it comes from elsewhere: no bucket takes memory, and what
  * was in it is lost. */

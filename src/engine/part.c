@@ -29,7 +29,7 @@ enum hd_err hd_parts_tables(struct hd_worker *w, struct hd_diag *diag)
 	x->own = hd_arena_take(&w->arena, n, 1);
 	x->slot_here = hd_arena_take(&w->arena, n, 1);
 	x->spilled = hd_arena_take(&w->arena, n, 1);
-	x->sharded = hd_job_int(w->task->job, HD_JOB_SYNC) == HD_SYNC_SHARDED;
+	x->sharded = hd_job_copies(w->task->job) > 0;
 	if (!x->own || !x->slot_here || !x->spilled)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the tables of %u buckets", n);
 	memset(x->own, 1, n);

@@ -26,6 +26,7 @@ bool hd_dist_measures(const struct hd_worker *w)
 {
 	return w->spec.by_stage && hd_optims[w->task->optim.kind].unit == HD_UNIT_TENSOR;
 }
+uint32_t hd_dist_servers(const struct hd_worker *w) { return hd_job_servers(w->task->job); }
 uint32_t hd_dist_copies(const struct hd_worker *w) { return hd_job_copies(w->task->job); }
 
 static uint32_t nvectors(const struct hd_worker *w)

@@ -793,9 +793,10 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	err = err ? err : delay(task, diag);
 	if (!err && hd_job_copies(job) && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
 		err = hd_fail(diag, HD_E_INVAL,
-			"comm.sync: sharded does not know optimizers that change whole tensors (optim.kind: "
+			"comm.sync: %s does not know optimizers that change whole tensors (optim.kind: "
 			"%s), whose norms have "
-			"several owners; take comm.sync: allreduce", hd_optims[task->optim.kind].name);
+			"several owners; take comm.sync: allreduce", hd_job_text(job, HD_JOB_SYNC),
+			hd_optims[task->optim.kind].name);
 	if (err)
 		return err;
 	double steps = (double)hd_sampler_steps(&task->sampler) * hd_job_num(job, HD_JOB_EPOCHS);

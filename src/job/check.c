@@ -683,6 +683,7 @@ static enum hd_err check_redundancy(struct hd_job_reader *reader)
 	static const char *const why[] = {
 		[HD_SYNC_ALLREDUCE] = "every worker holds all of the state, and any may be lost as it is",
 		[HD_SYNC_SHARDED] = "comm.copies says how many workers hold each part",
+		[HD_SYNC_SERVER] = "comm.copies says how many workers hold each part",
 	};
 	struct hd_job *job = reader->job;
 	const int64_t sync = hd_job_int(job, HD_JOB_SYNC);
@@ -729,6 +730,16 @@ static enum hd_err check_standby(struct hd_job_reader *reader)
 		"it out", hd_job_text(job, HD_JOB_SYNC));
 }
 
+static enum hd_err check_servers(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+
+	hd_job_at(reader, HD_JOB_SERVERS);
+	return hd_job_servers(job) >= hd_job_copies(job) || !hd_job_servers(job) ? HD_OK :
+		hd_job_refuse(reader, "comm.servers: %u workers hold no comm.copies: %u of each part of the "
+			"slots: write as many servers, or more", hd_job_servers(job), hd_job_copies(job));
+}
+
 /* Whether it fits the model is seen where its layout is made (engine/task.h). */
 static enum hd_err check_comm(struct hd_job_reader *reader)
 {
@@ -762,7 +773,8 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
 		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora,
-		check_shards, check_notice, check_redundancy, check_standby, check_comm, check_zones,
+		check_shards, check_notice, check_redundancy, check_standby, check_comm, check_servers,
+		check_zones,
 		check_model,
 	};
 	enum hd_err err = HD_OK;

@@ -62,7 +62,7 @@ enum hd_keep_best  { HD_BEST_NONE, HD_BEST_LOSS, HD_BEST_ACCURACY };
 
 enum hd_functions  { HD_FUNCTIONS_NONE, HD_FUNCTIONS_POOL, HD_FUNCTIONS_HTTP, HD_FUNCTIONS_LAMBDA };
 enum hd_comm_overlap { HD_OVERLAP_AUTO, HD_OVERLAP_OFF };
-enum hd_comm_sync  { HD_SYNC_ALLREDUCE, HD_SYNC_SHARDED, HD_SYNC_STAGES };
+enum hd_comm_sync  { HD_SYNC_ALLREDUCE, HD_SYNC_SHARDED, HD_SYNC_STAGES, HD_SYNC_SERVER };
 enum hd_resilience_by { HD_RESILIENCE_GIVEN, HD_RESILIENCE_BY_NOTICE, HD_RESILIENCE_AUTO,
 	HD_RESILIENCE_CHECKPOINT, HD_RESILIENCE_REROUTE, HD_RESILIENCE_LAZY, HD_RESILIENCE_EAGER,
 	HD_RESILIENCE_FULL, HD_RESILIENCE_REPLICA_1, HD_RESILIENCE_REPLICA_2, HD_RESILIENCE_REPLICA_3,
@@ -196,7 +196,14 @@ static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) 
 /* Of sharded state, of each part of the optimizer's slots; 0: every worker has all. */
 static inline uint32_t hd_job_copies(const struct hd_job *job)
 {
-	return job->value[HD_JOB_SYNC].i == HD_SYNC_SHARDED ? (uint32_t)job->value[HD_JOB_COPIES].i : 0;
+	const int64_t sync = job->value[HD_JOB_SYNC].i;
+
+	return sync == HD_SYNC_SHARDED || sync == HD_SYNC_SERVER ? (uint32_t)job->value[HD_JOB_COPIES].i : 0;
+}
+/* The workers that all of these lie at; 0: at any. */
+static inline uint32_t hd_job_servers(const struct hd_job *job)
+{
+	return job->value[HD_JOB_SYNC].i == HD_SYNC_SERVER ? (uint32_t)job->value[HD_JOB_SERVERS].i : 0;
 }
 /* Pipelines that a run in stages never has fewer of (elastic.resilience). */
 static inline uint32_t hd_job_least_pipelines(const struct hd_job *job)

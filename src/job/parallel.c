@@ -265,8 +265,8 @@ enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag)
 	hd_job_at(&reader, HD_JOB_SYNC);
 	if (hd_job_has_stages(job) && hd_job_copies(job))
 		return hd_job_refuse(&reader,
-			"stages over workers do not go with comm.sync: sharded yet: use comm.sync: "
-			"stages, or allreduce");
+			"stages over workers do not go with comm.sync: %s: use comm.sync: "
+			"stages, or allreduce", hd_job_text(job, HD_JOB_SYNC));
 	if (!hd_job_has_pipes(job) && hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_AUTO &&
 		hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES)
 		return hd_job_refuse(&reader,

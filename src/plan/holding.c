@@ -79,11 +79,13 @@ static uint64_t chain(uint64_t members, uint32_t owner, uint32_t copies)
 }
 
 void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *buckets, const uint64_t *stage,
-	const uint64_t *shadow, uint32_t nmembers, uint32_t copies)
+	const uint64_t *shadow, uint32_t nmembers, uint32_t copies, uint32_t servers)
 {
 	uint32_t n[HD_STAGE_BITS] = { 0 }, at[HD_STAGE_BITS] = { 0 };
-	const uint64_t all = hd_members_all(nmembers);
+	const uint64_t all = hd_members_all(nmembers),
+		serve = servers && servers < nmembers ? hd_members_all(servers) : all;
 
+	assert(!servers || (copies && !stage));
 	assert(nmembers >= 1 && nmembers <= 64 && (!buckets || buckets->n == h->nbuckets));
 	h->apart = copies > 0;
 	h->partial = hd_state_is_partial(buckets, copies);
@@ -91,14 +93,14 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 		n[buckets ? buckets->at[b].stage : 0]++;
 	for (uint32_t b = 0; b < h->nbuckets; b++) {
 		uint32_t s = buckets ? buckets->at[b].stage : 0;
-		uint64_t of = holders(stage, UINT64_C(1) << s, all);
+		uint64_t of = holders(stage, UINT64_C(1) << s, all) & serve;
 		uint64_t many = (uint64_t)at[s]++ * (uint64_t)__builtin_popcountll(of);
 		const uint64_t readers = buckets && !buckets->whole ? buckets->at[b].readers : 0,
 			run = readers ? holders(stage, readers, all) : all;
 		h->param[b] = run | shadows(shadow, readers);
 		h->spare[b] = h->param[b] & ~run;
 		h->owner[b] = hd_members_nth(of, (uint32_t)(many / n[s]));
-		h->slot[b] = copies ? chain(h->param[b], h->owner[b], copies) : h->param[b];
+		h->slot[b] = copies ? chain(h->param[b] & serve, h->owner[b], copies) : h->param[b];
 	}
 	hd_holding_kin(h->kin, buckets, h->slot, h->nbuckets);
 }

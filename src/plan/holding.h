@@ -10,6 +10,7 @@
  *	                       parameters at             slots at
  *	replicated             all members               all members
  *	sharded (ZeRO-1)       all members               a chain: the owner and the next `copies` - 1 members
+ *	parameter server       all members               a chain among the first `servers` members, round
  *	staged                 holders of the readers    the same members
  *	staged, with shadows   those, and members with   the same members
  *	                       a reader's shadow
@@ -30,6 +31,7 @@
  *    any of its gradient. Of the n buckets with the same stage, which has h holders, number i belongs to
  *    holder floor(i h / n). Without stages n counts all buckets and h all members. A shadow makes no
  *    owner.
+ *    With servers all buckets belong to the first `servers` members, by the same rule.
  * 3. Buckets are the same in all views of a run. Holders may change, also inside a step: when a member is
  *    lost.
  * 4. `apart`: some members hold parameters without their slots. An update then has two phases: the holders
@@ -62,9 +64,10 @@ void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and
  * NULL: all members hold all stages. `shadow` [nstages]: those that have the shadow of each, perhaps none,
  * or follow it;
  * NULL: there are none. `copies`: how many members hold the slots of a bucket; 0: all that hold
- * its parameters. */
+ * its parameters. `servers`, with copies: the first so many members are all that hold slots; 0, and where
+ * there are fewer members: all may. */
 void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,
-	const uint64_t *stage, const uint64_t *shadow, uint32_t nmembers, uint32_t copies);
+	const uint64_t *stage, const uint64_t *shadow, uint32_t nmembers, uint32_t copies, uint32_t servers);
 
 /* Where these members hold the slots of each bucket, the kin of each (rule 5). Is any member kin of one? */
 bool hd_holding_kin(uint64_t *kin, const struct hd_stage_buckets *buckets, const uint64_t *slot,

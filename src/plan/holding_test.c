@@ -24,7 +24,7 @@ static void of_one_stage_all_hold_the_parameters(void **state)
 	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
 	for (uint32_t n = 1; n <= 64; n++)
 		for (uint32_t copies = 0; copies < 4; copies++) {
-			hd_holding_make(&h, NULL, NULL, NULL, n, copies);
+			hd_holding_make(&h, NULL, NULL, NULL, n, copies, 0);
 			CHECK(h.apart == (copies > 0) && h.partial == (copies > 0), "%u", copies);
 			for (uint32_t b = 0; b < NB; b++) {
 				uint64_t all = n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1, slot = 0;
@@ -35,6 +35,38 @@ static void of_one_stage_all_hold_the_parameters(void **state)
 					copies, n);
 			}
 		}
+	hd_holding_finish(&h);
+}
+
+/* Those of n members that have number `first` and the `copies` - 1 after it, round the first `serve`. */
+static void servers_alone_hold_the_slots(void **state)
+{
+	struct hd_holding h;
+
+	(void)state;
+	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
+	for (uint32_t n = 1; n <= 64; n++)
+		for (uint32_t copies = 2; copies < 4; copies++)
+			for (uint32_t servers = copies; servers < 7; servers++) {
+				const uint32_t serve = servers < n ? servers : n;
+				uint32_t owned[64] = { 0 }, least = NB, most = 0;
+				hd_holding_make(&h, NULL, NULL, NULL, n, copies, servers);
+				assert_true(h.apart && h.partial);
+				for (uint32_t b = 0; b < NB; b++) {
+					uint64_t slot = 0;
+					for (uint32_t i = 0; i < copies; i++)
+						slot |= UINT64_C(1) << (h.owner[b] + i) % serve;
+					CHECK(h.owner[b] < serve && h.slot[b] == slot && !h.spare[b] &&
+						h.param[b] == hd_members_all(n), "bucket %u, %u of %u, %u", b,
+						copies, n, servers);
+					owned[h.owner[b]]++;
+				}
+				for (uint32_t m = 0; m < serve; m++) {
+					least = owned[m] < least ? owned[m] : least;
+					most = owned[m] > most ? owned[m] : most;
+				}
+				assert_true(most - least <= 1);
+			}
 	hd_holding_finish(&h);
 }
 
@@ -69,7 +101,7 @@ static void stages_are_held_by_their_holders_and_what_is_read_twice_by_both(void
 	for (uint32_t copies = 0; copies < 4; copies++) {
 		if (copies == 2)
 			continue;
-		hd_holding_make(&h, &three, stage, NULL, 7, copies);
+		hd_holding_make(&h, &three, stage, NULL, 7, copies, 0);
 		assert_true(h.partial && h.apart == (copies > 0));
 		for (uint32_t b = 0; b < NB; b++) {
 			uint32_t owner = copies == 0 ? is[b].owner : copies == 1 ? one_copy[b].owner :
@@ -95,7 +127,7 @@ static void whole_state_is_held_by_all(void **state)
 	(void)state;
 	whole.whole = true;
 	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
-	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0, 0);
 	assert_true(!h.partial && !h.apart);
 	for (uint32_t b = 0; b < NB; b++)
 		CHECK(h.owner[b] == owner[b] && h.param[b] == 127 && h.slot[b] == 127, "bucket %u", b);
@@ -115,7 +147,7 @@ static void shadows_hold_what_their_stages_read_and_own_nothing(void **state)
 
 	(void)state;
 	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
-	hd_holding_make(&h, &three, stage, shadow, 7, 0);
+	hd_holding_make(&h, &three, stage, shadow, 7, 0, 0);
 	assert_true(h.partial && !h.apart);
 	for (uint32_t b = 0; b < NB; b++)
 		CHECK(h.owner[b] == owner[b] && h.param[b] == bits(held[b]) && h.slot[b] == bits(held[b]) &&
@@ -136,17 +168,17 @@ static void kin_lack_parts_of_tensors_that_they_hold_parts_of(void **state)
 	(void)state;
 	whole.tensors = (struct hd_bucket_tensors){ 3, first, bucket };
 	assert_int_equal(hd_holding_init(&h, NB, NULL), HD_OK);
-	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0, 0);
 	/* bucket 9 is the last stage's too, which lacks 2 and has 5 */
 	for (uint32_t b = 0; b < NB; b++)
 		CHECK(h.kin[b] == bits(kin[b]), "bucket %u: %llx", b,
 			(unsigned long long)h.kin[b]);
 	whole.tensors.n = 0;
-	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0, 0);
 	assert_false(hd_holding_kin(h.kin, &whole, h.slot, NB));
 	whole.tensors.n = 3;
 	whole.whole = true;
-	hd_holding_make(&h, &whole, stage, NULL, 7, 0);
+	hd_holding_make(&h, &whole, stage, NULL, 7, 0, 0);
 	assert_false(hd_holding_kin(h.kin, &whole, h.slot, NB) || hd_holding_kin(h.kin, NULL, h.slot, NB));
 	hd_holding_finish(&h);
 }
@@ -179,6 +211,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_one_stage_all_hold_the_parameters),
+		cmocka_unit_test(servers_alone_hold_the_slots),
 		cmocka_unit_test(stages_are_held_by_their_holders_and_what_is_read_twice_by_both),
 		cmocka_unit_test(whole_state_is_held_by_all),
 		cmocka_unit_test(shadows_hold_what_their_stages_read_and_own_nothing),

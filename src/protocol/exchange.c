@@ -142,7 +142,7 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	x->nnorms = 0;
 	clear(x->norm, x->nbuckets);
 	clear(x->ratio, x->nbuckets);
-	hd_view_holding(&x->held, view, x->buckets, x->copies);
+	hd_view_holding(&x->held, view, x->buckets, x->copies, x->servers);
 	enum hd_err err = count_roots(x, diag);
 	return err ? err : take_roots(x, diag);
 }

@@ -87,6 +87,7 @@ uint64_t hd_line_sum_to(const struct hd_sum_line *line, uint32_t bucket, uint32_
 struct hd_exchange {
 	uint32_t nvns, nbuckets;
 	uint32_t copies;                  /* of the job; 0: slots lie with the parameters */
+	uint32_t servers;                 /* of the job (plan/holding.h), before the first step */
 	/* borrowed; NULL: one stage */
 	const struct hd_stage_buckets *buckets;
 	struct hd_holding held;           /* under the view of the step */

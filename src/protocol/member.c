@@ -66,6 +66,7 @@ enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_c
 	m->switch_step = m->halt_step = m->reached = HD_NO_STEP;
 	hd_arena_init(&m->out, 0);
 	enum hd_err err = hd_exchange_init(&m->x, config->nvns, config->nbuckets, config->copies, diag);
+	m->x.servers = config->servers;
 	if (!err)
 		hd_exchange_stages(&m->x, config->buckets);
 	err = err ? err : hd_holding_init(&m->before, config->nbuckets, diag);

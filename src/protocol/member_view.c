@@ -166,7 +166,8 @@ static void carry_slots(struct hd_member *m)
 	uint32_t at[HD_MAX_MEMBERS];
 
 	assert(m->next.open && old->nmembers >= 1);
-	hd_view_holding(&m->before, old, hd_member_buckets(m, &old->shape), m->config.copies);
+	hd_view_holding(&m->before, old, hd_member_buckets(m, &old->shape), m->config.copies,
+		m->config.servers);
 	for (uint32_t i = 0; i < old->nmembers; i++)
 		at[i] = hd_view_index(&m->next.view, old->member[i]);
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {

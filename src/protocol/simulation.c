@@ -102,7 +102,7 @@ void sim_come(struct sim_world *s, bool unasked)
 	p->synced_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
 	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies,
-		.buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
+		.servers = s->servers, .buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
 		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
 		.goes_on = (s->seed & HD_SIM_GOING_ON) != 0, .early = sim_early(s) ? sim_is_early : NULL,

@@ -200,6 +200,7 @@ void sim_draw(struct sim_world *s, uint32_t only)
 	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
 	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
 	s->copies = s->seed & HD_SIM_SHARDED ? 2 + (s->seed % 5 == 0) : 0;
+	s->servers = s->seed & HD_SIM_SHARDED && s->seed % 3 == 0 ? s->copies + s->seed % 2 : 0;
 	s->min = 1 + (uint32_t)(sim_rnd(s, 4) == 0);
 	s->max = s->min + (uint32_t)sim_rnd(s, 6);
 	s->target = s->min + (uint32_t)sim_rnd(s, s->max - s->min + 1);

@@ -153,7 +153,7 @@ struct sim_world {
 	struct sim_proc proc[SIM_PROCS];
 	struct sim_link link[SIM_ENDS][SIM_ENDS];         /* [lower][higher] */
 
-	uint32_t nvns, nbuckets, copies, min, max, target;
+	uint32_t nvns, nbuckets, copies, servers, min, max, target;
 	/* stages: pipelines at most; the shapes that there are, by their schedule, and what each bucket is
 	 * of; the one that is wanted (nstages 0: none) */
 	uint32_t pipes;

@@ -484,7 +484,7 @@ uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets 
 
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 	const struct hd_stage_buckets *buckets,
-	uint32_t copies)
+	uint32_t copies, uint32_t servers)
 {
 	uint64_t stage[HD_STAGE_BITS], spare[HD_STAGE_BITS];
 	const bool staged = buckets && view->shape.nstages;
@@ -495,7 +495,7 @@ void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 	if (staged)
 		find_spares(spare, view, buckets);
 	hd_holding_make(holding, buckets, staged ? stage : NULL, staged ? spare : NULL, view->nmembers,
-		copies);
+		copies, servers);
 }
 
 uint32_t hd_view_lane(const struct hd_view *view, uint32_t vn)
@@ -923,7 +923,7 @@ enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32
 	err = hd_holding_init(&held, nbuckets, NULL);
 	if (err)
 		return err;
-	hd_view_holding(&held, view, view->shape.nstages ? buckets : NULL, 0);
+	hd_view_holding(&held, view, view->shape.nstages ? buckets : NULL, 0, 0);
 	for (uint32_t run = 0; run < hd_layout_nruns(layout); run++) {
 		uint64_t makers = view->shape.nstages ? buckets->run_makers[run] : 1, n = 0;
 		for (; makers; makers &= makers - 1)

@@ -233,7 +233,7 @@ uint64_t hd_view_keepers(const struct hd_view *view, const struct hd_stage_bucke
 uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t worker);
 /* Which members hold what under the view. `buckets` NULL: one stage. */
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
-	const struct hd_stage_buckets *buckets, uint32_t copies);
+	const struct hd_stage_buckets *buckets, uint32_t copies, uint32_t servers);
 /* The lane that computes a virtual node, and the index of the member that runs a stage of it. */
 uint32_t hd_view_lane(const struct hd_view *view, uint32_t vn);
 uint32_t hd_view_runs(const struct hd_view *view, uint32_t vn, uint32_t stage);

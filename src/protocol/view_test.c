@@ -597,7 +597,7 @@ static void a_follower_is_a_holder_also_for_the_rest_of_a_step(void **state)
 	hd_view_take_ranks(&view, ranks, 5);
 	assert_int_equal(hd_view_verify(&view, 4, NULL), HD_OK);
 	assert_int_equal(hd_holding_init(&held, 4, NULL), HD_OK);
-	hd_view_holding(&held, &view, &buckets, 0);
+	hd_view_holding(&held, &view, &buckets, 0, 0);
 	for (uint32_t b = 0; b < 4; b++)
 		CHECK(held.param[b] == want[b] && held.slot[b] == want[b] && held.owner[b] < 3,
 			"bucket %u: %llx", b, (unsigned long long)held.param[b]);

@@ -31,7 +31,7 @@ static inline struct hd_step_holders hd_pipes_holders(const struct hd_job *job, 
 	return (struct hd_step_holders){ .devices = ndevices,
 		.whole = hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_STAGES,
 		.shadows = hd_job_int(job, HD_JOB_REDUNDANCY) != HD_REDUNDANCY_NONE,
-		.copies = hd_job_copies(job) };
+		.copies = hd_job_copies(job), .servers = hd_job_servers(job) };
 }
 
 /* Rule 4. */

@@ -196,6 +196,12 @@ static void find_owner(struct hd_port_bucket *b, const struct step_ends *e, uint
 			b->owner = w;
 }
 
+/* Workers that bring slots on. */
+static uint32_t serving(const struct step_ends *e)
+{
+	return e->holders->servers && e->holders->servers < e->nworkers ? e->holders->servers : e->nworkers;
+}
+
 /* Number `nth` of `all` of the same stage. */
 static struct hd_port_bucket port_bucket(const struct step_ends *e, const struct hd_step_bucket *of,
 	uint32_t nth, uint32_t all)
@@ -209,7 +215,8 @@ static struct hd_port_bucket port_bucket(const struct step_ends *e, const struct
 			if (of->makers >> s & 1)
 				b.ready_ns[worker_of(e, r)] = fmax(b.ready_ns[worker_of(e, r)],
 					e->last_ns[r * e->plan->nstages + s]);
-	find_owner(&b, e, of->stage, (uint32_t)((uint64_t)nth * e->makers[of->stage] / all));
+	find_owner(&b, e, of->stage, (uint32_t)((uint64_t)nth * (e->holders->servers ? serving(e) :
+		e->makers[of->stage]) / all));
 	for (uint32_t w = 0; w < e->nworkers; w++)
 		for (uint32_t s = 0; s < e->plan->nstages; s++) {
 			if (of->makers >> s & 1)
@@ -217,8 +224,11 @@ static struct hd_port_bucket port_bucket(const struct step_ends *e, const struct
 					e->roots[(size_t)w * e->plan->nstages + s]);
 			b.holds[w] |= holds(e, w, s) && of->readers >> s & 1;
 		}
-	for (uint32_t i = 0; e->holders->copies && i < e->nworkers; i++)
-		b.holds[(b.owner + i) % e->nworkers] = i < e->holders->copies;
+	const uint32_t serve = serving(e);
+	for (uint32_t i = 0; e->holders->copies && i < serve; i++)
+		b.holds[(b.owner + i) % serve] = i < e->holders->copies;
+	for (uint32_t i = serve; e->holders->copies && i < e->nworkers; i++)
+		b.holds[i] = false;
 	return b;
 }
 

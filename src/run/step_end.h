@@ -39,8 +39,9 @@ struct hd_step_holders {
 	bool whole;                       /* each holds all, as with comm.sync: allreduce */
 	bool shadows;                     /* each stage has one more holder: rule 2 */
 	/* that update each bucket and give others its new parameters (comm.sync: sharded); 0: each holder
-	 * updates. Known on links alone (rule 5) */
-	uint32_t copies;
+	 * updates. Known on links alone (rule 5). `servers`: the first so many workers are all that do; 0:
+	 * any */
+	uint32_t copies, servers;
 };
 
 /* How many of the workers hold each stage: copies[nstages]. */

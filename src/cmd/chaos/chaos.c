@@ -182,7 +182,7 @@ static enum hd_err how_much(struct chaos *c, struct hd_cmd *cmd)
 			(unsigned long long)plan->nsteps, (unsigned long long)most);
 	plan->detect_ns = hd_job_int(c->job, HD_JOB_DETECT);
 	plan->each_point = (uint32_t)points;
-	plan->npoints = hd_job_int(c->job, HD_JOB_SYNC) == HD_SYNC_SHARDED ? HD_FP_OF_RUNS : HD_FP_OF_WHOLE;
+	plan->npoints = hd_job_copies(c->job) ? HD_FP_OF_RUNS : HD_FP_OF_WHOLE;
 	c->named = args->has[HD_OPT_FAULTS];
 	return hd_campaign_counts(c->named ? args->text[HD_OPT_FAULTS] : NULL, (uint32_t)kills, plan->count,
 		&cmd->diag);

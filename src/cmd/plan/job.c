@@ -151,9 +151,10 @@ static void print_text(struct hd_cmd *cmd, const struct hd_planning *p)
 			p->plan.tensor > 1 ? "s" : "", p->ask.sequence ?
 			"; norms, dropout and sums between them along the sequence" : "");
 	if (hd_job_copies(&p->in.job))
-		printf("state     sharded: each part of the optimizer's slots on %u of the workers (heddle "
+		printf("state     %s: each part of the optimizer's slots on %u of the %s (heddle "
 			"run --workers N); ranks below hold all\n",
-			hd_job_copies(&p->in.job));
+			hd_job_text(&p->in.job, HD_JOB_SYNC), hd_job_copies(&p->in.job),
+			hd_job_servers(&p->in.job) ? "servers" : "workers");
 	printf("planner   %s\n", p->plan.planner);
 	print_why(p->plan.why.at, cmd->args.has[HD_OPT_EXPLAIN] ? UINT32_MAX : WHY_SHOWN);
 	for (uint32_t s = 0; s < p->plan.nstages; s++)
