@@ -47,8 +47,8 @@ enum hd_err hd_collective_check(enum hd_collective kind, const struct hd_collect
 			HD_COLLECTIVE_RANKS);
 	if (!hd_collective_is_canonical(kind) && !shape->fast)
 		return hd_fail(diag, HD_E_BADPLAN,
-			"%s needs `reduction: fast` in the job: it adds in another order than "
-			"the canonical tree, so bits differ", word);
+			"%s adds in another order than the canonical tree, so bits differ, and sums "
+			"of other bits were not asked for", word);
 	if (paired && shape->ragged)
 		return hd_fail(diag, HD_E_BADPLAN,
 			"%s: the virtual nodes of each worker are not one aligned block, as "

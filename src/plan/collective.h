@@ -20,7 +20,8 @@
  *
  * 1. *Canonical* primitives add each element along the canonical tree over the ranks 0..p-1: their sums have
  *    the bits of any other canonical one. Ring and tree add each operand once, in an order of their own that
- *    p, the number of segments and the length fix: they are for jobs that say `reduction: fast`.
+ *    p, the number of segments and the length fix: `heddle bench comm` measures them, and no job can ask
+ *    for them yet.
  * 2. halving-doubling and recursive-doubling want a power of two of ranks. Others *fold* first: of the ranks
  *    that are left 0, 1, 2, .. each odd one gives its vector to the even one before it, again and again,
 	until
@@ -73,7 +74,7 @@ struct hd_collective_shape {
 	uint32_t node;                    /* ranks of a node; 0 or 1: each is a node of its own */
 	uint32_t owners;                  /* of `owner`: 1..p; 0: 1 */
 	uint32_t segments;                /* of `tree`: 1..HD_COLLECTIVE_SEGMENTS; 0: 1 */
-	bool fast;                        /* the job says `reduction: fast` */
+	bool fast;                        /* rule 1: sums of other bits will do; no job says so yet */
 	/* each rank has several partial sums, or one of no aligned block (hd_collective_aligned()) */
 	bool ragged;
 	double roots;                     /* partial sums of a rank, in the mean; 0: 1 */

@@ -242,8 +242,8 @@ static void what_no_primitive_can_is_refused_in_words(void **state)
 {
 	static const struct { enum hd_collective kind; struct hd_collective_shape shape; const char *says;
 		} rows[] = {
-		{ HD_COLLECTIVE_RING, { .p = 4 }, "ring needs `reduction: fast`" },
-		{ HD_COLLECTIVE_TREE, { .p = 4 }, "tree needs `reduction: fast`" },
+		{ HD_COLLECTIVE_RING, { .p = 4 }, "ring adds in another order" },
+		{ HD_COLLECTIVE_TREE, { .p = 4 }, "tree adds in another order" },
 		{ HD_COLLECTIVE_TREE, { .p = 4, .fast = true, .segments = HD_COLLECTIVE_SEGMENTS + 1 }, "at most 64" },
 		{ HD_COLLECTIVE_DOUBLING, { .p = 4, .ragged = true }, "not one aligned block" },
 		{ HD_COLLECTIVE_HALVING, { .p = 4, .ragged = true }, "not one aligned block" },
