@@ -69,7 +69,7 @@ pid_of()
 patience() { sleep 0.2; kill -0 $run 2>/dev/null; }
 
 # measure RATE STEPS JOB "DEVICES" OPTION...: "predicted median steps" of a run in $work/run, one worker a
-# machine, devices as `--devices paced:1 --profile FILE`
+# machine, devices as `--devices paced:1 --profile FILE`; it fails after `limit` seconds (300)
 measure()
 {
 	local rate=$1 steps=$2 job=$3 as=$4 i n
@@ -77,19 +77,19 @@ measure()
 	trap 'kill $(jobs -p) 2>/dev/null || true' EXIT       # this runs in a shell of its own
 	rm -rf "$work/run"
 	links none
-	ip netns exec ${space}0 timeout 300 "$heddle" run "$job" --out "$work/run" --workers $nmachines \
-		-s workers.start=others -s workers.detect=20s $as --listen 10.77.0.1:7000 \
-		-s net.insecure_plaintext=true -q "$@" 2>>"$work/log" >&2 &
+	ip netns exec ${space}0 timeout "${limit:-300}" "$heddle" run "$job" --out "$work/run" \
+		--workers $nmachines -s workers.start=others -s workers.detect=20s $as \
+		--listen 10.77.0.1:7000 -s net.insecure_plaintext=true -q "$@" 2>>"$work/log" >&2 &
 	run=$!
 	until [ -S "$work/run/members.sock" ]; do patience || return 1; done
 	for ((i = 0; i < nmachines; i++)); do
-		ip netns exec ${space}0 timeout 300 "$heddle" worker --join "$work/run" --wait 60s $as \
-			2>>"$work/log" &
+		ip netns exec ${space}0 timeout "${limit:-300}" "$heddle" worker --join "$work/run" \
+			--wait 60s $as 2>>"$work/log" &
 	done
 	until [ "$(committed)" ] && [ "$(committed)" -ge 2 ]; do patience || return 1; done
 	for ((i = 1; i < nmachines; i++)); do
-		ip netns exec $space$i timeout 300 "$heddle" worker --join 10.77.0.1:7000 --wait 60s $as \
-			-s net.insecure_plaintext=true 2>>"$work/log" &
+		ip netns exec $space$i timeout "${limit:-300}" "$heddle" worker --join 10.77.0.1:7000 \
+			--wait 60s $as -s net.insecure_plaintext=true 2>>"$work/log" &
 	done
 	until [ "$(grep -c '"kind":"join".*"worker":1[0-9]\{6\},' "$work/run/events.ndjson")" \
 		-ge $((nmachines - 1)) ]; do

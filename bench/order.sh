@@ -1,0 +1,249 @@
+#!/bin/bash
+# order.sh -- what orders, buckets and ways of summing are worth on shaped links: steps of worker processes
+# that have a network namespace each, behind a link shaped both ways. Prints docs/results/order.md's tables.
+#
+#	bench/order.sh                            # some ten minutes, as root, with ip and tc
+#	ROWS="order servers buckets small sweep ddp"   # which tables; about a minute each
+#	ROUNDS=1 STEPS=8 MACHINES=3 MBIT=200 EVEN=1    # EVEN: computing over transfers
+#	LIMIT=60                                  # seconds that a run of a variant may take
+#	PYTHON=FILE                               # with torch, for ddp; else that table is left out
+#
+# 1. In place of computing, devices wait (paced:1) what the nodes of the model took one device of this
+#    machine, all times one factor: so that a step's computing is EVEN times what ring sums of its bytes take
+#    at the link's rate. Messages are real. A worker has one virtual node.
+# 2. The profile names the link, as one that was measured would: orders and buckets are cut for it, and the
+#    step is predicted for it.
+# 3. Variants of a table follow one another, in each round in the opposite order; ratios are of one round, the
+#    middle one is given. Beside a step stand the bytes that a worker sent, at the link's rate; the share by
+#    which the slow tenth of its steps is longer than the fast tenth; the buckets; the predicted step.
+# 4. ddp: DistributedDataParallel over gloo with the same links, bytes of each tensor and waits of each node;
+#    its steps are without an optimizer, a grace for it. Variants there are sizes of its buckets.
+# A key that the program does not know, and a run that failed, is a line in words.
+set -eu
+cd "$(dirname "$0")/.."
+. bench/machine.sh
+heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
+[ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
+work=$(mktemp -d)
+. bench/machines.sh
+trap 'machines_gone; rm -rf "$work"' EXIT
+rows=${ROWS:-order servers buckets small sweep ddp}
+rounds=${ROUNDS:-1} steps=${STEPS:-8} mbit=${MBIT:-200} even=${EVEN:-1}
+burst=128kb limit=${LIMIT:-60}
+
+job()           # MODEL
+{
+	local args
+	case $1 in
+	vgg16) args="use: 'builtin:vgg16', args: {base: 8, hidden: 512, dropout: 0.5, classes: 188}" ;;
+	small) args="use: 'builtin:gpt', args: {layers: 12, width: 32, heads: 2, context: 16, vocab: 64}" ;;
+	esac
+	cat <<END
+job: {name: order, seed: 3, steps: 100000}
+model: {$args}
+data: {kind: synthetic, count: 96}
+batch: {global: $((8 * nmachines)), virtual_nodes: $nmachines}
+optim: {kind: momentum, lr: 1e-3, clip: 0, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 1000000 steps, keep: 1}
+eval: {every: 0}
+trace: {digest: 10000}
+END
+}
+
+# model NAME: its job and its times; prints the bytes of its parameters, the factor of its times, what a step
+# computes and what ring sums take, in ms
+model()
+{
+	job "$1" >"$work/job.yaml"
+	rm -rf "$work/start"
+	"$heddle" run "$work/job.yaml" --out "$work/start" --workers 1 --devices paced:1 --steps 1 -q \
+		2>>"$work/log" || return 1
+	python3 - "$work/start/costs.json" "$work/times.json" "$mbit" "$port" "$nmachines" "$even" <<'END'
+import json, sys
+source, target = sys.argv[1:3]
+mbit, port, n, even = (float(x) for x in sys.argv[3:])
+p = json.loads(open(source).read().split("\n")[1])
+rate = mbit * 1e6 * port
+size = sum(x["param"] for x in p["nodes"])
+took = sum(x[k]["p50"] for x in p["nodes"] for k in "fiw") / 1e9
+sums = 2 * (n - 1) / n * size / rate
+for x in p["nodes"]:
+    for k in "fiw":
+        ns = int(x[k]["p50"] * even * sums / took)
+        x[k] = {"p50": ns, "mean": ns, "sd": 0, "min": ns, "n": 1}
+p["method"] = "imported"
+p["links"] = [{"level": 1, "kind": "tcp", "latency": 100000, "bytes_per_s": rate, "duplex": True}]
+open(target, "w").write(json.dumps(p))
+tensors = sum(x["param"] > 0 for x in p["nodes"])
+print("%d nodes with parameters, %.2f MB; times x %.2f: computing %.0f ms, ring sums %.0f ms" % (
+    tensors, size / 1e6, even * sums / took, even * sums * 1e3, sums * 1e3))
+END
+}
+
+# step NAME OPTION...: "NAME step predicted transfers spread buckets", in ms and %
+step()
+{
+	local name=$1 got
+	shift
+	got=$(measure "${mbit}mbit" "$steps" "$work/job.yaml" \
+		"--devices paced:1 --profile $work/times.json" "$@") || { echo "$name failed"; return; }
+	# shellcheck disable=SC2086
+	python3 - "$work/lines" "$work/run/events.ndjson" "$name" "$mbit" "$port" "$nmachines" $got <<'END'
+import json, re, sys
+lines, events, name = sys.argv[1:4]
+mbit, port, n, predicted, median = (float(x) for x in sys.argv[4:9])
+m = [json.loads(x) for x in open(lines)]
+took = sorted((b["t"] - a["t"]) * 1e3 for a, b in zip(m, m[1:]))
+sent = sorted(x["bytes_out"] for x in m)[len(m) // 2] / n / (mbit * 1e6 * port) * 1e3
+tenth = max(1, len(took) // 10)
+spread = (sum(took[-tenth:]) / sum(took[:tenth]) - 1) * 100
+cut = re.search(r"comm: [^\"]*?(\d+) buckets", open(events).read())
+print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-")
+END
+}
+
+# of_ddp: the same of sizes of buckets, each in the processes that lie on the machines
+of_ddp()
+{
+	local i
+	links "${mbit}mbit"
+	for ((i = 0; i < nmachines; i++)); do
+		ip netns exec $space$i env GLOO_SOCKET_IFNAME=eth OMP_NUM_THREADS=1 \
+			timeout "$limit" "$python" bench/order_ddp.py "$work/times.json" "$i" \
+			"$nmachines" "$steps" 0.25 1 4 25 2>>"$work/log" &
+	done
+	wait
+}
+
+# table TITLE WANTED WHAT, variants "NAME|OPTION..." from stdin, the first is that which others are compared
+# with. WHAT: base: base over variant; best: the best of the others over auto
+table()
+{
+	local title=$1 wanted=$2 what=$3 round name options file=$work/variants
+	cat >"$file"
+	: >"$work/steps"
+	for ((round = 0; round < rounds; round++)); do
+		while IFS='|' read -r name options; do
+			if [ "$name" = DDP ]; then
+				of_ddp </dev/null | sed "s/^/$round /"
+			else
+				# shellcheck disable=SC2086
+				echo "$round $(step "$name" $options </dev/null)"
+			fi >>"$work/steps"
+			tail -n 1 "$work/steps" >&2
+		done <"$file"
+		tac "$file" >"$file.next"
+		mv "$file.next" "$file"
+	done
+	echo
+	echo "### $title"
+	echo
+	python3 - "$work/steps" "$wanted" "$what" <<'END'
+import statistics, sys
+names, got = [], {}
+for line in open(sys.argv[1]):
+    round, name, *rest = line.split()
+    if name not in names:
+        names.append(name)
+    if rest != ["failed"]:
+        got.setdefault(name, {})[round] = [None if x == "-" else float(x) for x in rest]
+wanted, what = sys.argv[2:]
+base = "auto" if what == "best" else names[0]
+print("| variant | step, ms | ratio | wanted | all | predicted, ms | transfers, ms | spread, % | buckets |")
+print("|---|--:|--:|--:|---|--:|--:|--:|--:|")
+def middle(xs):
+    xs = [x for x in xs if x is not None]
+    return "%.0f" % statistics.median(xs) if xs else "-"
+others = [x for x in names if x != base and x in got]
+best = min(others, key=lambda x: statistics.median(v[0] for v in got[x].values()), default=None)
+for x in names:
+    if x not in got:
+        print("| %s | did not run |" % x)
+        continue
+    of = base if what == "base" else best
+    ratios = [got[of][r][0] / got[x][r][0] for r in got[x] if r in got.get(of, {})]
+    shown = ratios and (x == base) == (what == "best")
+    print("| %s | %s | %s | %s | %s | %s |" % (x, middle(v[0] for v in got[x].values()),
+        "%.3f" % statistics.median(ratios) if shown else "", wanted if shown else "",
+        ", ".join("%.3f" % y for y in ratios) if shown else "",
+        " | ".join(middle(v[i] for v in got[x].values()) for i in range(1, 5))))
+END
+}
+
+# knows KEY=VALUE: does the program?
+knows() { "$heddle" config check "$work/job.yaml" -s "$1" >>"$work/log" 2>&1; }
+
+orders()        # SYNC
+{
+	if ! knows comm.sync="$1"; then
+		echo
+		echo "comm.sync $1: not in this program."
+		return
+	fi
+	table "comm.sync $1: orders against random" ">= 1.2" base <<END
+random|-s comm.sync=$1 -s comm.order=random
+search|-s comm.sync=$1 -s comm.order=search
+tac|-s comm.sync=$1 -s comm.order=tac
+tic|-s comm.sync=$1 -s comm.order=tic
+END
+}
+
+machines "${MACHINES:-3}"
+echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores, load $(cut -d ' ' -f 1-3 /proc/loadavg)," \
+	"$("$heddle" version | head -n 1), $nmachines machines, $mbit Mbit/s, $rounds rounds of $steps steps"
+of=
+for row in $rows; do
+	want=vgg16
+	[ "$row" != small ] || want=small
+	if [ "$of" != $want ]; then
+		echo
+		if ! said=$(model $want); then
+			echo "$row: $(grep -v '^!!' "$work/log" | tail -n 1)"
+			continue
+		fi
+		echo "$want: $said."
+		of=$want
+		direct=
+		! knows comm.primitive=direct || direct="-s comm.primitive=direct"
+	fi
+	case $row in
+	order) orders sharded ;;
+	servers) orders parameter-server ;;
+	buckets)
+		# 25 MiB are 1/21 of what the whole VGG-16 has: so of this one, too
+		table "everything auto against fixed buckets, fifo" ">= 1.3" base <<END
+25MiB-fifo|-s comm.buckets=26214400 -s comm.order=fifo $direct
+1/21-fifo|-s comm.buckets=400000 -s comm.order=fifo $direct
+auto|
+END
+		;;
+	small)
+		table "many small tensors: auto against one message each, fifo" ">= 3.8" base <<END
+each-fifo|-s comm.buckets=none -s comm.order=fifo $direct
+auto|
+END
+		;;
+	sweep)
+		table "auto against the best fixed setting" ">= 0.98" best <<END
+auto|
+256KiB-fifo|-s comm.buckets=262144 -s comm.order=fifo $direct
+256KiB-tac|-s comm.buckets=262144 -s comm.order=tac $direct
+1MiB-tac|-s comm.buckets=1048576 -s comm.order=tac $direct
+4MiB-tac|-s comm.buckets=4194304 -s comm.order=tac $direct
+END
+		;;
+	ddp)
+		python=${PYTHON:-python3}
+		if ! "$python" -c 'import torch' 2>>"$work/log"; then
+			echo
+			echo "ddp: $python has no torch (PYTHON=FILE)."
+			continue
+		fi
+		table "auto against PyTorch DDP over gloo, its best bucket size" "> 1" best <<END
+auto|
+DDP|
+END
+		;;
+	*) echo "bench: ROWS: $row is none of order servers buckets small sweep ddp" >&2; exit 2 ;;
+	esac
+done
