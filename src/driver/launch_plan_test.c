@@ -51,21 +51,31 @@ static void give(struct start *d, enum hd_job_key key)
 		value[key].origin = HD_FROM_SET;
 }
 
+#define WAS "comm: {settled: fifo ranks 0, order: tac, buckets: 1KiB}\n"
+
 /* Buckets and ranks, kept in the run's job, and in use by the task; the run's hash is the one that it had. */
 static void a_start_settles_its_transfers(void **state)
 {
+	/* given: a key that was set for this start; 0: none */
 	static const struct comm_start { const char *more; uint32_t target; bool costs;
-		const char *begins; int cut; } rows[] = {
-		{ "", 2, false, "tic+ ranks ", 0 },
-		{ "", 2, true, "search ranks ", 1 },
-		{ "comm: {order: tac}\n", 3, true, "tac parts ranks ", 1 },
-		{ "comm: {order: fifo, buckets: none}\n", 2, true, "fifo ranks ", 1 },
-		{ "comm: {order: random, buckets: 1KiB}\n", 2, false, "random parts ranks ", 1 },
-		{ "comm: {buckets: 1GiB}\n", 2, true, "search ranks 0 segments ", 1 },
+		const char *begins; int cut; enum hd_job_key given; } rows[] = {
+		{ "", 2, false, "tic+ ranks ", 0, 0 },
+		{ "", 2, true, "search ranks ", 1, 0 },
+		{ "comm: {order: tac}\n", 3, true, "tac parts ranks ", 1, 0 },
+		{ "comm: {order: fifo, buckets: none}\n", 2, true, "fifo ranks ", 1, 0 },
+		{ "comm: {order: random, buckets: 1KiB}\n", 2, false, "random parts ranks ", 1, 0 },
+		{ "comm: {buckets: 1GiB}\n", 2, true, "search ranks 0 segments ", 1, 0 },
 		/* what a run began with before: another start keeps it, as a coordinator that takes over
 		 * keeps it */
-		{ "comm: {settled: fifo ranks 0}\n", 2, true, "fifo ranks 0", 0 },
-		{ "comm: {settled: fifo ranks 0}\n", 0, true, "fifo ranks 0", 0 },
+		{ "comm: {settled: fifo ranks 0}\n", 2, true, "fifo ranks 0", 0, 0 },
+		{ "comm: {settled: fifo ranks 0}\n", 0, true, "fifo ranks 0", 0, 0 },
+		/* so it is when the job names another order and other buckets: these count when they are set
+		 * for this start; no other key opens it, and a coordinator that takes over keeps it */
+		{ WAS, 2, true, "fifo ranks 0", 0, 0 },
+		{ WAS, 2, true, "tac parts ranks ", 1, HD_JOB_COMM_ORDER },
+		{ WAS, 2, true, "tac parts ranks ", 1, HD_JOB_COMM_BUCKETS },
+		{ WAS, 2, true, "fifo ranks 0", 0, HD_JOB_STEPS },
+		{ WAS, 0, true, "fifo ranks 0", 0, HD_JOB_COMM_ORDER },
 	};
 
 	(void)state;
@@ -74,6 +84,8 @@ static void a_start_settles_its_transfers(void **state)
 		struct hd_comm comm;
 		begin(&d, rows[i].more, rows[i].target, 1, rows[i].costs);
 		struct hd_task *task = d.launch.task;
+		if (rows[i].given)
+			give(&d, rows[i].given);
 		const struct hd_job_value *value = &d.launch.job->value[HD_JOB_COMM_SETTLED];
 		const uint32_t plain = hd_layout_nbuckets(&task->layout);
 		CHECK(launch_comm(&d.launch, &d.desk.diag) == HD_OK, "row %zu: %s", i, d.desk.diag.text);
