@@ -8,6 +8,7 @@
 #include "checkpoint/ckpt.h"
 #include "engine/lockstep.h"
 #include "run/kept_plan.h"
+#include "run/plan_xfers.h"
 
 enum { RECORD_MEMBERSHIP = 1, RECORD_KERNELS, RECORD_BEGAN, RECORD_POLICY, RECORD_PACES, RECORD_METER };
 enum {
@@ -265,6 +266,7 @@ void driver_keep_plan(struct driver *c)
 	job.lockstep = hd_lockstep_meetings(&task->train) > 0;
 	hd_arena_init(&arena, 0);
 	err = err ? err : hd_pipes_plan(&plan, pipes, view, &job, task, &arena, &why);
+	err = err ? err : hd_plan_xfers(&plan, pipes, view, task, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, c->spec->fs, c->spec->dir->path, &why);
 	hd_arena_finish(&arena);
 	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", view->epoch, why.text);

@@ -114,6 +114,18 @@ static enum hd_err read_segments(struct comm_words *w, struct hd_comm *c)
 	return HD_OK;
 }
 
+/* Of a link that is known. */
+static enum hd_err read_link(struct comm_words *w, struct hd_comm_pace *link)
+{
+	if (!number(&w->at, &link->kib_per_s) || !link->kib_per_s || *w->at != ' ')
+		return refuse(w, "KiB/s of 1 or more stand here, then nanoseconds");
+	w->at += strspn(w->at, " ");
+	if (!number(&w->at, &link->latency_ns) || (*w->at && *w->at != ' '))
+		return refuse(w, "the nanoseconds of a latency stand here");
+	w->at += strspn(w->at, " ");
+	return HD_OK;
+}
+
 enum hd_err hd_comm_read(struct hd_comm *comm, const char *text, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct comm_words w = { text, arena, diag };
@@ -134,6 +146,8 @@ enum hd_err hd_comm_read(struct hd_comm *comm, const char *text, struct hd_arena
 			err = refuse(&w, "a rank is below the number of buckets");
 	if (!err && word(&w, "segments"))
 		err = read_segments(&w, &c);
+	if (!err && word(&w, "link"))
+		err = read_link(&w, &c.link);
 	if (!err && *w.at)
 		err = refuse(&w, "nothing more is known");
 	if (!err)
@@ -176,10 +190,12 @@ void hd_comm_put(const struct hd_comm *c, struct hd_text *text)
 	assert(c->nbuckets && c->order != HD_COMM_AUTO);
 	hd_text_addf(text, "%s%s ranks ", hd_comm_order_names[c->order], c->parts ? " parts" : "");
 	put_list(c->rank, c->nbuckets, text);
-	if (!c->nsegments)
-		return;
-	hd_text_add(text, " segments ");
-	put_list(c->nsegments, c->nbuckets, text);
+	if (c->nsegments) {
+		hd_text_add(text, " segments ");
+		put_list(c->nsegments, c->nbuckets, text);
+	}
+	if (c->link.kib_per_s)
+		hd_text_addf(text, " link %u %u", c->link.kib_per_s, c->link.latency_ns);
 }
 
 /* ---- use ---- */
@@ -192,4 +208,13 @@ uint32_t hd_comm_urgency(const struct hd_comm *c, uint32_t nbuckets, uint32_t bu
 	if (decided && c->parts)
 		return 1 + 2 * rank + !part;
 	return 1 + (part ? behind : nbuckets + rank);
+}
+
+uint64_t hd_comm_takes_ns(const struct hd_comm *c, uint64_t bytes)
+{
+	if (!c || !c->link.kib_per_s)
+		return 0;
+	const double ns = (double)bytes * (1e9 / 1024) / c->link.kib_per_s + c->link.latency_ns;
+
+	return ns < 1 ? 1 : ns < 9e18 ? (uint64_t)ns : UINT64_C(9000000000000000000);
 }

@@ -14,9 +14,11 @@
  * 5. `parts`: partial sums go by rank, too, each before what its owner makes of it. That pays where a step
  *    begins on the parameters that have arrived. Else partial sums go first, as backward passes make them
  *    (ADR 171), and ranks order what owners send.
+ * 6. `link`: what ranks and buckets were settled by, for predictions; 0: nothing was known of it.
  *
- * The text: ORDER [parts] ranks LIST [segments LIST]. A list is numbers, each 7, or 4-7 or 7-4 (every number
- * between), or 3x7 (three times 7), with commas. "tic+ ranks 0-4 segments 2x3,1,2,8".
+ * The text: ORDER [parts] ranks LIST [segments LIST] [link KIB_PER_S LATENCY_NS]. A list is numbers, each 7,
+ * or 4-7 or 7-4 (every number between), or 3x7 (three times 7), with commas. "tic+ ranks 0-4 segments
+ * 2x3,1,2,8 link 97656 50000".
  *
  * Ownership: arrays lie in the arena. Pure. */
 #ifndef HD_PLAN_COMM_H
@@ -50,6 +52,9 @@ extern const char *const hd_comm_order_names[HD_NCOMM_ORDERS];
 
 enum { HD_COMM_BUCKETS = 65536, HD_COMM_TEXT = 1 << 17 };       /* buckets; bytes of a text */
 
+/* Between two workers, each way. */
+struct hd_comm_pace { uint32_t kib_per_s, latency_ns; };
+
 /* nbuckets 0: nothing is decided. */
 struct hd_comm {
 	enum hd_comm_order order;         /* never AUTO, where something is decided */
@@ -57,6 +62,7 @@ struct hd_comm {
 	uint32_t nbuckets;
 	uint32_t *rank;                   /* [nbuckets] */
 	uint32_t *nsegments;              /* [nbuckets], or NULL */
+	struct hd_comm_pace link;         /* rule 6 */
 };
 
 /* HD_E_INPUT: it is no such text, with the word; HD_E_NOMEM. */
@@ -68,5 +74,8 @@ void hd_comm_put(const struct hd_comm *comm, struct hd_text *text);
 /* Urgency of a transfer of bucket b among n (`comm` NULL or undecided: rank as backward passes make them, the
  * last first). `part`: a partial sum. From 1 on, at most 2 n. */
 uint32_t hd_comm_urgency(const struct hd_comm *comm, uint32_t nbuckets, uint32_t bucket, bool part);
+
+/* What so many bytes take over the link alone, at least 1 ns; 0: nothing is known of it. */
+uint64_t hd_comm_takes_ns(const struct hd_comm *comm, uint64_t bytes);
 
 #endif

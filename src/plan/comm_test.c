@@ -7,13 +7,16 @@
 static void a_decision_comes_back_as_it_was_written(void **state)
 {
 	static const struct comm_case { const char *text, *printed; uint32_t n, rank[8], segments[8];
-		bool parts; } cases[] = {
-		{ "tic+ ranks 0-4", NULL, 5, { 0, 1, 2, 3, 4 }, { 0 }, false },
-		{ "fifo ranks 2-0", NULL, 3, { 2, 1, 0 }, { 0 }, false },
-		{ "search parts ranks 2x0,2,2x3", "search parts ranks 2x0,2-3,3", 5, { 0, 0, 2, 3, 3 }, { 0 }, true },
-		{ "random ranks 1,0,3-2 segments 2x4,1,7", "random ranks 1-0,3-2 segments 2x4,1,7", 4, { 1, 0, 3, 2 }, { 4, 4, 1, 7 }, false },
-		{ "tic  ranks 0,1,1x2", "tic ranks 0-2", 3, { 0, 1, 2 }, { 0 }, false },
-		{ "tac ranks 0", NULL, 1, { 0 }, { 0 }, false },
+		bool parts; struct hd_comm_pace link; } cases[] = {
+		{ "tic+ ranks 0-4", NULL, 5, { 0, 1, 2, 3, 4 }, { 0 }, false, { 0 } },
+		{ "fifo ranks 2-0", NULL, 3, { 2, 1, 0 }, { 0 }, false, { 0 } },
+		{ "search parts ranks 2x0,2,2x3", "search parts ranks 2x0,2-3,3", 5, { 0, 0, 2, 3, 3 }, { 0 }, true, { 0 } },
+		{ "random ranks 1,0,3-2 segments 2x4,1,7", "random ranks 1-0,3-2 segments 2x4,1,7", 4, { 1, 0, 3, 2 }, { 4, 4, 1, 7 }, false, { 0 } },
+		{ "tic  ranks 0,1,1x2", "tic ranks 0-2", 3, { 0, 1, 2 }, { 0 }, false, { 0 } },
+		{ "tac ranks 0", NULL, 1, { 0 }, { 0 }, false, { 0 } },
+		{ "tac ranks 0 link 122070 50000", NULL, 1, { 0 }, { 0 }, false, { 122070, 50000 } },
+		{ "tac ranks 0 segments 9 link 1  0", "tac ranks 0 segments 9 link 1 0", 1, { 0 }, { 9 },
+			false, { 1, 0 } },
 	};
 	struct hd_arena arena;
 	char room[200];
@@ -28,6 +31,8 @@ static void a_decision_comes_back_as_it_was_written(void **state)
 			diag.text);
 		CHECK(c.nbuckets == cases[i].n && c.parts == cases[i].parts &&
 			!memcmp(c.rank, cases[i].rank, c.nbuckets * sizeof *c.rank) &&
+			c.link.kib_per_s == cases[i].link.kib_per_s &&
+			c.link.latency_ns == cases[i].link.latency_ns &&
 			!c.nsegments == !cases[i].segments[0] && (!c.nsegments ||
 			!memcmp(c.nsegments, cases[i].segments, c.nbuckets * sizeof *c.nsegments)),
 			"%s", cases[i].text);
@@ -43,7 +48,9 @@ static void what_is_no_decision_is_refused(void **state)
 	static const char *const texts[] = { "", "auto ranks 0", "tic", "tic ranks", "tic ranks 1",
 		"tic ranks 0,", "tic ranks 0 1", "tic ranks 0-2 segments 1,1", "tic ranks 0 segments 0",
 		"tic ranks 0x0", "tic ranks 70000x0", "tic ranks 0-99999999999", "tic ranks -1",
-		"tic segments 1", "lifo ranks 0", "tic ranks 0 more", "tic ranks 2x0,2x2,5" };
+		"tic segments 1", "lifo ranks 0", "tic ranks 0 more", "tic ranks 2x0,2x2,5",
+		"tic ranks 0 link", "tic ranks 0 link 5", "tic ranks 0 link 0 5", "tic ranks 0 link 5 5x",
+		"tic ranks 0 link 5 5 segments 1", "tic ranks 0 link 5000000000 1" };
 	struct hd_arena arena;
 
 	(void)state;
@@ -88,12 +95,25 @@ static void urgencies_follow_ranks_and_parts(void **state)
 		}
 }
 
+static void a_transfer_takes_its_bytes_and_the_latency(void **state)
+{
+	struct hd_comm c = { .nbuckets = 1 };
+
+	(void)state;
+	assert_true(hd_comm_takes_ns(NULL, 9) == 0 && hd_comm_takes_ns(&c, 1 << 20) == 0);
+	c.link = (struct hd_comm_pace){ 1024, 5000 };      /* 1 MiB a second */
+	assert_true(hd_comm_takes_ns(&c, 1 << 20) == 1000005000 && hd_comm_takes_ns(&c, 0) == 5000);
+	c.link.latency_ns = 0;
+	assert_true(hd_comm_takes_ns(&c, 0) == 1 && hd_comm_takes_ns(&c, UINT64_MAX) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_decision_comes_back_as_it_was_written),
 		cmocka_unit_test(what_is_no_decision_is_refused),
 		cmocka_unit_test(urgencies_follow_ranks_and_parts),
+		cmocka_unit_test(a_transfer_takes_its_bytes_and_the_latency),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

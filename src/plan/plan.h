@@ -89,6 +89,8 @@ HD_MUST_USE enum hd_err hd_plan_of_map(struct hd_plan *plan, const struct hd_pla
 /* of its text form without number and cause */
 struct hd_hash hd_plan_digest(const struct hd_plan *plan);
 enum hd_err hd_plan_print(const struct hd_plan *plan, struct hd_text *text);
+/* Its line in there. */
+void hd_xfer_print(const struct hd_xfer *xfer, struct hd_text *text);
 HD_MUST_USE enum hd_err hd_plan_parse(struct hd_plan *plan, const char *text, size_t len, const char *file,
 	struct hd_arena *arena, struct hd_diag *diag);
 

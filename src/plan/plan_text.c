@@ -64,7 +64,7 @@ static const char *kind_text(uint8_t number)
 	return "?";
 }
 
-static void print_xfer(struct hd_text *text, const struct hd_xfer *x)
+void hd_xfer_print(const struct hd_xfer *x, struct hd_text *text)
 {
 	hd_text_addf(text,
 		"xfer %s %u>%u class=%u prio=%u bucket=%u chunks=%u+%u bytes=%llu ns=%llu via=%u\n",
@@ -106,7 +106,7 @@ static void print_body(const struct hd_plan *plan, struct hd_text *text)
 	print_runs(text, "map", plan, plan->nvns, rank_of);
 	print_runs(text, "owner", plan, plan->nchunks, owner_of);
 	for (uint32_t i = 0; i < plan->xfers.len; i++)
-		print_xfer(text, &plan->xfers.at[i]);
+		hd_xfer_print(&plan->xfers.at[i], text);
 	for (uint32_t r = 0; r < plan->nranks; r++) {
 		hd_text_addf(text, "%u:", r);
 		hd_list_print(&plan->list[r], text);

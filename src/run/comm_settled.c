@@ -23,6 +23,18 @@ struct hd_comm_link hd_comm_link_of(const struct hd_run_costs *costs)
 		(int64_t)costs->hop_ns } : unknown;
 }
 
+/* 0: nothing is known. */
+static struct hd_comm_pace pace_of(const struct hd_run_costs *costs)
+{
+	const struct hd_comm_link link = hd_comm_link_of(costs);
+	const double kib = link.bytes_per_s / 1024, ns = (double)link.latency_ns, most = INT32_MAX;
+
+	if (!costs || (costs->port_bytes_per_s <= 0 && costs->link_ns_per_byte <= 0))
+		return (struct hd_comm_pace){ 0, 0 };
+	return (struct hd_comm_pace){ (uint32_t)(kib < 1 ? 1 : kib < most ? kib : most),
+		(uint32_t)(ns < most ? ns : most) };
+}
+
 /* Rule 1: at least four buckets of an owner, and a segment. */
 static int64_t most_bytes(const struct hd_layout *layout, uint32_t nworkers)
 {
@@ -101,6 +113,7 @@ enum hd_err hd_comm_settle(struct hd_comm_settled *settled, struct hd_job_value 
 		snprintf(s.why, sizeof s.why, "comm.order: %.150s", why.text);
 	else if (err)
 		return hd_fail(diag, err, "%s", why.text);
+	s.comm.link = pace_of(how->costs);
 	s.comm.nsegments = made.nbuckets && s.comm.nbuckets ? made.nsegments : NULL;
 	err = put(&s, value, &task->arena, diag);
 	if (!err && !s.comm.nbuckets)     /* nothing that workers could read */

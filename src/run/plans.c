@@ -126,6 +126,7 @@ static enum hd_err read_plan(struct hd_run *run, const struct hd_plan_job *job, 
 	if (!err)
 		err = hd_plan_parse(&run->plan, (const char *)bytes, len, run->options.map, &run->arena,
 			diag);
+	run->plan.xfers.len = 0;          /* between workers: here is one */
 	return err ? err : check(&run->plan, job, diag);
 }
 

@@ -10,6 +10,7 @@
 #include "run/fits.h"
 #include "run/functions.h"
 #include "run/kept_plan.h"
+#include "run/plan_xfers.h"
 
 /* The compute thread owns the worker and does one command after the other. */
 
@@ -82,6 +83,7 @@ COMMAND(record)
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_pipe_set_find(&e->pipes, &d->view->shape, &pipes, &why);
 	err = err ? err : hd_pipes_plan(&plan, pipes, d->view, &job, e->task, &arena, &why);
+	err = err ? err : hd_plan_xfers(&plan, pipes, d->view, e->task, &arena, &why);
 	err = err ? err : hd_plan_keep(&plan, e->spec->fs, e->spec->dir, &why);
 	hd_arena_finish(&arena);
 	snprintf(text, sizeof text, "plan %u is not in the run's folder: %s", d->view->epoch, why.text);

@@ -239,11 +239,12 @@ static enum hd_err add_shadows(struct hd_cmd *cmd, struct hd_schedules *all)
 	return err;
 }
 
-enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out)
+enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out, const struct hd_plan **plan)
 {
 	struct source from;
 	enum hd_err err = read_any(cmd, out, &from);
 
+	*plan = from.plan;
 	return err ? err : add_shadows(cmd, out);
 }
 

@@ -17,7 +17,9 @@
 
 enum { HD_SCHEDULE_FILE_BYTES = 256 << 20 };
 
-HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out);
+/* *plan: where the file is one; else NULL. */
+HD_MUST_USE enum hd_err hd_cmd_schedules(struct hd_cmd *cmd, struct hd_schedules *out,
+	const struct hd_plan **plan);
 /* For verbs that run them: what `plan check` refuses of a file, lists under the same --transport or a plan,
  * is reported as it does, HD_E_BADPLAN; so is --periods where a schedule has none. */
 HD_MUST_USE enum hd_err hd_cmd_schedules_sound(struct hd_cmd *cmd, struct hd_schedules *out);

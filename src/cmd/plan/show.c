@@ -5,8 +5,18 @@
 #include "cmd/plan/lose.h"
 #include "cmd/plan/schedule.h"
 
+/* Lines that readers of lists pass over. */
+static void print_transfers(const struct hd_plan *plan, struct hd_text *text)
+{
+	for (uint32_t i = 0; i < plan->xfers.len; i++) {
+		hd_text_add(text, "# ");
+		hd_xfer_print(&plan->xfers.at[i], text);
+	}
+}
+
 static enum hd_err verb_plan_show(struct hd_cmd *cmd)
 {
+	const struct hd_plan *plan = NULL;
 	struct hd_schedules all;
 	struct hd_text text;
 
@@ -14,7 +24,7 @@ static enum hd_err verb_plan_show(struct hd_cmd *cmd)
 		return HD_OK;
 	/* lists are shown as they are read, also bad ones; nothing is made of those */
 	bool makes = cmd->args.has[HD_OPT_REDUNDANCY] || cmd->args.has[HD_OPT_LOSE];
-	enum hd_err err = makes ? hd_cmd_schedules_sound(cmd, &all) : hd_cmd_schedules(cmd, &all);
+	enum hd_err err = makes ? hd_cmd_schedules_sound(cmd, &all) : hd_cmd_schedules(cmd, &all, &plan);
 	if (err)
 		return err;
 	hd_text_init(&text, &cmd->arena);
@@ -25,6 +35,8 @@ static enum hd_err verb_plan_show(struct hd_cmd *cmd)
 		err = err ? err : hd_cmd_lose(cmd, &all.at[i]);
 		hd_schedule_print(&all.at[i], &text);
 	}
+	if (plan)
+		print_transfers(plan, &text);
 	if (err)
 		return err;
 	if (text.full)
@@ -44,7 +56,9 @@ const struct hd_verb hd_verb_plan_show = {
 	.about = "a schedule as text: one line of instructions per rank",
 	.more =
 		"Of a name: --schedule NAME -p P -m M; --schedule help lists the names. Of a file: "
-		"every schedule in it, as it is read.\n"
+		"every schedule in it, as it is read. Of a run's plan its transfers follow, a line with # "
+		"each: what is sent of each bucket first, how urgent (prio), and what it takes over a free "
+		"link (ns; 0: no link was measured).\n"
 		"F forward, B backward, I backward for the input, W for the weights; F3.7 is stage 3 on "
 		"virtual node 7; (F3.7&B0.2) a pair.\n"
 		"--costs and --comm matter to zb-auto alone, which searches for them. --complete adds "
