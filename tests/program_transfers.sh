@@ -61,3 +61,19 @@ expect 0 heddle ckpt diff whole killed
 says IDENTICAL
 says 'digest logs agree'
 passed "a worker is killed: the bits of one device"
+
+# a kept plan says what is sent of each bucket first; what times settled is predicted, by a link that is known
+for run in run2 run3; do
+	file=$(find "$run/plan" -name '*.plan' | sort | head -n 1)
+	expect 0 heddle plan check "$file"
+	expect 0 heddle plan show "$file"
+	same "$(sed -n 's/^# xfer/xfer/p' out)" "$(grep '^xfer' "$file")" "transfers that plan show prints"
+	says 'class=1 prio='
+	same "$(grep -c '^xfer' "$file")" \
+		"$(grep '^xfer' "$file" | grep -o 'bucket=[0-9]*' | sort -u | wc -l)" "buckets of $file"
+done
+if grep -q '^xfer.* ns=[1-9]' run2/plan/*.plan; then failed "a link that was not measured is predicted"; fi
+grep -q '^xfer parm .* prio=.* ns=0 ' run2/plan/*.plan || failed "no transfers of new parameters"
+grep -q '^xfer sum .* ns=[1-9]' run3/plan/*.plan || failed "no transfer is predicted"
+if grep -q '^xfer.* ns=0 ' run3/plan/*.plan; then failed "not all transfers are predicted"; fi
+passed "plans that were kept name the transfers of each bucket"
