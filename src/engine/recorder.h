@@ -150,6 +150,7 @@ struct hd_recorder_transfer {
 	int64_t began_ago, gate_ago, first_ago, end_ago;
 	uint32_t id, peer, chunks, preempted;
 	uint8_t xfer, class;              /* xfer: enum hd_xfer_kind; 0: state */
+	uint8_t primitive;                /* enum hd_collective */
 	bool received;                    /* then there is no gate */
 };
 void hd_recorder_transfer(struct hd_recorder *recorder, const struct hd_recorder_transfer *transfer);

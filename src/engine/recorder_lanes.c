@@ -49,7 +49,7 @@ void hd_recorder_transfer(struct hd_recorder *r, const struct hd_recorder_transf
 		.first_ns = between(t->began_ago, t->first_ago), .chunks = t->chunks,
 		.peer = (uint16_t)(t->peer < UINT16_MAX ? t->peer : UINT16_MAX),
 		.preempted = (uint16_t)(t->preempted < UINT16_MAX ? t->preempted : UINT16_MAX),
-		.class = t->class });
+		.class = t->class, .primitive = t->primitive });
 	put_pair(r, HD_RECORDER_TRANSFER, &event, ext);
 }
 

@@ -292,7 +292,7 @@ static void record_one_of_each(struct hd_recorder *recorder)
 	hd_recorder_transfer(recorder, &(struct hd_recorder_transfer){ .flow = 0xf10, .bytes = 4096,
 		.began_ago = 9000, .gate_ago = 7000, .first_ago = 4000, .end_ago = 1000, .id = 12,
 		.peer = UINT32_C(0x10000), .chunks = 3, .preempted = 70000, .xfer = HD_XFER_SUM,
-		.class = HD_XFER_PLANNED });
+		.class = HD_XFER_PLANNED, .primitive = 2 });
 	hd_recorder_transfer(recorder, &(struct hd_recorder_transfer){ .flow = 0xf11, .bytes = 1,
 		.began_ago = 500, .gate_ago = 400, .first_ago = 300, .end_ago = 0, .id = UINT32_MAX,
 		.peer = 2, .class = HD_XFER_BULK, .received = true });
@@ -319,7 +319,7 @@ static void check_transfers(const struct hd_flight_view *view)
 	assert_string_equal(hd_names_text(view->names, view->names_used, e[0].name), "sum");
 	assert_true(x[0].gate_ns == 2000 && x[0].first_ns == 5000 && x[0].flow == 0xf10 &&
 		x[0].peer == UINT16_MAX && x[0].chunks == 3 && x[0].preempted == UINT16_MAX &&
-		x[0].class == HD_XFER_PLANNED);
+		x[0].class == HD_XFER_PLANNED && x[0].primitive == 2);
 	assert_true(e[1].kind == HD_EVENT_RECV && e[1].duration == 500 && x[1].gate_ns == 0 &&
 		x[1].first_ns == 200 && x[1].peer == 2 && x[1].flow == 0xf11);
 	assert_string_equal(hd_names_text(view->names, view->names_used, e[1].name), "state");

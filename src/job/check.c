@@ -716,6 +716,24 @@ static enum hd_err check_redundancy(struct hd_job_reader *reader)
 		hd_job_text(job, HD_JOB_REDUNDANCY));
 }
 
+/* Partial sums are added up on their way to the owner: a sum that all get, of whole models. */
+static enum hd_err check_primitive(struct hd_job_reader *reader)
+{
+	const struct hd_job *job = reader->job;
+
+	hd_job_at(reader, HD_JOB_COMM_PRIMITIVE);
+	if (hd_job_int(job, HD_JOB_COMM_PRIMITIVE) != HD_PRIMITIVE_HALVING)
+		return HD_OK;
+	if (hd_job_int(job, HD_JOB_SYNC) != HD_SYNC_ALLREDUCE)
+		return hd_job_refuse(reader,
+			"comm.primitive: halving-doubling goes with state that every worker "
+			"holds (comm.sync: allreduce), and comm.sync is %s: leave it out, or write direct",
+			hd_job_text(job, HD_JOB_SYNC));
+	return hd_job_int(job, HD_JOB_PAR_MODE) != HD_PAR_PIPELINE ? HD_OK : hd_job_refuse(reader,
+		"comm.primitive: halving-doubling goes with whole models, and parallel.mode is pipeline: "
+		"leave it out, or write direct");
+}
+
 /* As of redundancy: a worker that holds everything has nothing to follow. */
 static enum hd_err check_standby(struct hd_job_reader *reader)
 {
@@ -773,8 +791,8 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
 		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora,
-		check_shards, check_notice, check_redundancy, check_standby, check_comm, check_servers,
-		check_zones,
+		check_shards, check_notice, check_redundancy, check_standby, check_primitive,
+		check_comm, check_servers, check_zones,
 		check_model,
 	};
 	enum hd_err err = HD_OK;

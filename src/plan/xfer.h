@@ -55,7 +55,7 @@ static inline bool hd_xfer_is_mail(enum hd_xfer_kind kind)
 enum hd_xfer_class { HD_XFER_CONTROL, HD_XFER_PLANNED, HD_XFER_BULK };
 
 struct hd_xfer {
-	uint8_t  kind, class, primitive;  /* primitive 0: direct, the only one so far */
+	uint8_t  kind, class, primitive;  /* primitive: enum hd_collective (collective.h); 0: direct */
 	uint32_t from, to;                /* workers */
 	uint32_t priority, bucket;
 	uint32_t first_chunk, nchunks;    /* those of the bucket; 0, 0: it is of no bucket */

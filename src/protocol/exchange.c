@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bits.h"
+#include "plan/collective.h"
 
 static bool get(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
 static void set(uint64_t *bits, uint32_t i) { bits[i / 64] |= UINT64_C(1) << i % 64; }
@@ -136,6 +138,7 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	x->step = step;
 	x->passes = *passes;
 	x->fetchers = x->done = 0;
+	x->paired = false;
 	clear(x->folding, x->nbuckets);
 	x->nleaves = 0;
 	memset(x->leaf, 0, sizeof x->leaf);
@@ -220,6 +223,64 @@ static void count_due(struct hd_exchange *x)
 	}
 }
 
+/* ---- pairs ---- */
+
+uint32_t hd_pair_children(uint32_t member, uint32_t owner, uint32_t n)
+{
+	return member == owner ? hd_floor_log2(n) : (uint32_t)__builtin_ctz(member ^ owner);
+}
+
+/* Rule 11. A pass is one member's: indices are alike. */
+static bool has_pairs(const struct hd_exchange *x, const struct hd_view *view)
+{
+	uint32_t first[HD_MAX_MEMBERS], end[HD_MAX_MEMBERS], n = view->nmembers;
+
+	if (!x->pairs || x->copies || x->buckets || x->held.partial || n < 2 || !hd_is_pow2(n) ||
+		x->passes.npasses != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct hd_pass *p = &x->passes.pass[i];
+		if (p->worker != view->member[i] || p->nranges != 1)
+			return false;
+		first[i] = x->passes.range[p->first_range].first;
+		end[i] = first[i] + x->passes.range[p->first_range].n;
+	}
+	return hd_collective_aligned(x->nvns, first, end, n);
+}
+
+/* What this member adds of a bucket: its own, and one of each child. */
+static void pair_up(struct hd_exchange *x, const struct hd_view *view)
+{
+	x->paired = has_pairs(x, view);
+	for (uint32_t b = 0; b < x->nbuckets && x->paired; b++)
+		x->left[b] = 1 + hd_pair_children(x->me, x->held.owner[b], x->nmembers);
+}
+
+/* Do partial sums of that worker come here? */
+static bool comes_here(const struct hd_exchange *x, uint32_t worker, uint32_t bucket)
+{
+	if (!x->paired)
+		return hd_exchange_source(x, bucket) == x->me;
+	for (uint32_t i = 0; i < x->nmembers; i++)
+		if (x->passes.pass[i].worker == worker)
+			return i == x->me || hd_pair_parent(i, x->held.owner[bucket]) == x->me;
+	return false;
+}
+
+uint32_t hd_exchange_root_to(const struct hd_exchange *x, uint32_t bucket)
+{
+	return x->paired ? hd_pair_parent(x->me, x->held.owner[bucket]) : hd_exchange_source(x, bucket);
+}
+
+bool hd_exchange_combine(struct hd_exchange *x, uint32_t bucket)
+{
+	if (!x->paired || bucket >= x->nbuckets || x->held.owner[bucket] == x->me || x->left[bucket] ||
+		get(x->folding, bucket))
+		return false;
+	set(x->folding, bucket);
+	return true;
+}
+
 enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view, uint32_t worker,
 	uint64_t step, const struct hd_passes *passes,
 	const uint64_t *slots, struct hd_diag *diag)
@@ -237,6 +298,7 @@ enum hd_err hd_exchange_begin(struct hd_exchange *x, const struct hd_view *view,
 	memcpy(x->chain, x->held.slot, x->nbuckets * sizeof *x->chain);
 	for (uint32_t b = 0; b < x->nbuckets && x->held.partial; b++)
 		x->fetchers |= x->chain[b] & ~slots[b];
+	pair_up(x, view);
 	count_due(x);
 	return HD_OK;
 }
@@ -426,7 +488,7 @@ bool hd_exchange_root(struct hd_exchange *x, uint32_t worker, uint32_t ordinal, 
 {
 	uint32_t root;
 
-	if (bucket >= x->nbuckets || x->have[bucket] || hd_exchange_source(x, bucket) != x->me ||
+	if (bucket >= x->nbuckets || x->have[bucket] || !comes_here(x, worker, bucket) ||
 		!find_root(x, worker, ordinal, bucket, &root))
 		return false;
 	uint64_t *row = x->root + (size_t)bucket * x->words;

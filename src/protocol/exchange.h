@@ -48,6 +48,19 @@
  *    have come, so they may be taken again. Kin follow from the chain of the step. The step is complete when
  *    those of all buckets of which this member is kin are here.
  *
+ * 11. *Pairs*. Where the job asks for it (`pairs`),
+	all state is replicated and each of a power of two of members
+ *    runs one pass over one aligned block of virtual nodes (plan/collective.h), members ascending,
+	partial sums
+ *    go by halving. A member's *parent* for a bucket is the member whose index differs in the lowest bit in
+ *    which the own one differs from the owner's. A member sends its parent one partial sum of the bucket: its
+ *    own, and those of the members whose parent it is, when all are here,
+	added up. That is a node of the tree:
+ *    of an aligned block of members. So the owner joins log2 n of others instead of n - 1. What follows from
+ *    the sum is as ever. A step that is restarted has no pairs: roots go to owners, since none is used up,
+	and
+ *    rule 4 holds as it stands. Whether a step has pairs follows from view and job alone.
+ *
  * Which row of the transfer table each message is: protocol/transfers.h.
  *
  * Ownership: memory is taken in init, begin and again only; `buckets` is borrowed. One thread. Pure
@@ -88,6 +101,8 @@ struct hd_exchange {
 	uint32_t nvns, nbuckets;
 	uint32_t copies;                  /* of the job; 0: slots lie with the parameters */
 	uint32_t servers;                 /* of the job (plan/holding.h), before the first step */
+	bool pairs;                       /* of the job, set after init: rule 11 */
+	bool paired;                      /* of the step */
 	/* borrowed; NULL: one stage */
 	const struct hd_stage_buckets *buckets;
 	struct hd_holding held;           /* under the view of the step */
@@ -157,6 +172,20 @@ void hd_exchange_line(const struct hd_exchange *x, uint32_t bucket, struct hd_su
 /* The index of the member from which the sum comes: the owner if none had it, else the first of the line; on
  * a line of all members one of those that had it, chosen by the bucket's number. */
 uint32_t hd_exchange_source(const struct hd_exchange *x, uint32_t bucket);
+/* Rule 11: the member that `member` sends its partial sum to, where `owner` is the bucket's; of the owner
+ * itself. */
+static inline uint32_t hd_pair_parent(uint32_t member, uint32_t owner)
+{
+	uint32_t differs = member ^ owner;
+
+	return member ^ (differs & (0 - differs));
+}
+/* How many members among n are its children: member ^ 1, ^ 2, ^ 4, .. */
+uint32_t hd_pair_children(uint32_t member, uint32_t owner, uint32_t n);
+/* The member that own partial sums of the bucket go to; this one: they are joined here. */
+uint32_t hd_exchange_root_to(const struct hd_exchange *x, uint32_t bucket);
+/* true, once per bucket that goes on to this member's parent: all that it adds is here. */
+bool hd_exchange_combine(struct hd_exchange *x, uint32_t bucket);
 /* Members that this one sends the sum to, and the one that sends it here (HD_NOBODY: none does; on a line
  * of all members always the source, which may be this one). */
 uint64_t hd_exchange_sum_to(const struct hd_exchange *x, uint32_t bucket);

@@ -54,6 +54,88 @@ static void a_bucket_is_folded_once_at_its_owner_when_every_root_is_there(void *
 	rig_close(&rig);
 }
 
+/* Four workers of two virtual nodes each: for each bucket a tree of partial sums whose root is the owner. */
+static void with_pairs_each_member_waits_for_its_children_and_gives_its_parent_one_sum(void **state)
+{
+	static const uint32_t workers[] = { 4, 6, 9, 11 }, ones[] = { 1, 1, 1, 1 };
+	struct hd_exchange x[4];
+	struct hd_view view;
+	struct hd_passes passes;
+	uint32_t got[4] = { 0 };                  /* bits of members that are in what each has of a bucket */
+
+	(void)state;
+	hd_view_even(&view, 1, workers, ones, 4, 8);
+	assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(hd_exchange_init(&x[i], 8, 5, 0, NULL), HD_OK);
+		x[i].pairs = true;
+		assert_int_equal(hd_exchange_begin(&x[i], &view, workers[i], 3, &passes, NULL, NULL), HD_OK);
+		assert_true(x[i].paired);
+	}
+	for (uint32_t b = 0; b < 5; b++) {
+		const uint32_t owner = x[0].held.owner[b];
+		for (uint32_t i = 0; i < 4; i++) {
+			got[i] = 1u << i;
+			assert_false(hd_exchange_combine(&x[i], b) || hd_exchange_fold(&x[i], b));
+			assert_true(hd_exchange_root(&x[i], workers[i], 0, b));
+			assert_false(hd_exchange_root(&x[i], workers[i], 0, b));
+			/* from a member that is no child it is refused */
+			for (uint32_t k = 0; k < 4; k++)
+				if (k != i && hd_pair_parent(k, owner) != i)
+					assert_false(hd_exchange_root(&x[i], workers[k], 0, b));
+		}
+		for (uint32_t sent = 0, round = 0; round < 4; round++)
+			for (uint32_t i = 0; i < 4; i++) {
+				if (!hd_exchange_combine(&x[i], b))
+					continue;
+				const uint32_t to = hd_exchange_root_to(&x[i], b), low = got[i] & (0 -
+					got[i]);
+				/* an aligned block, and its sibling is what is there */
+				assert_true(got[i] == low || got[i] == 3 || got[i] == 12);
+				assert_true((got[i] & got[to]) == 0 && to != i);
+				assert_false(hd_exchange_combine(&x[i], b));
+				assert_true(hd_exchange_root(&x[to], workers[i], 0, b));
+				got[to] |= got[i];
+				sent++;
+				assert_true(sent <= 3);
+			}
+		assert_int_equal(hd_exchange_root_to(&x[owner], b), owner);
+		CHECK(got[owner] == 15 && hd_exchange_fold(&x[owner], b), "bucket %u has %x", b, got[owner]);
+	}
+	/* a step that is restarted has none: all roots go to the owner */
+	const struct hd_exchange_past past = { .nhave = 0 };
+	assert_int_equal(hd_exchange_again(&x[1], &view, 6, 3, &passes, &past, NULL), HD_OK);
+	assert_true(!x[1].paired && hd_exchange_root_to(&x[1], 0) == x[1].held.owner[0]);
+	for (uint32_t i = 0; i < 4; i++)
+		hd_exchange_finish(&x[i]);
+}
+
+static void views_without_aligned_blocks_have_no_pairs(void **state)
+{
+	static const struct { uint32_t n, nvns, devices[4]; uint32_t copies; bool pairs, has; } rows[] = {
+		{ 2, 8, { 1, 1 }, 0, true, true }, { 2, 8, { 1, 1 }, 0, false, false },
+		{ 2, 6, { 1, 1 }, 0, true, false }, { 3, 6, { 1, 1, 1 }, 0, true, false },
+		{ 2, 8, { 3, 1 }, 0, true, false }, { 4, 16, { 1, 1, 1, 1 }, 0, true, true },
+		{ 2, 8, { 1, 1 }, 2, true, false }, { 1, 8, { 1 }, 0, true, false },
+	};
+	static const uint32_t workers[] = { 4, 6, 9, 11 };
+	static const uint64_t slots[5] = { 3, 3, 3, 3, 3 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_exchange x;
+		struct hd_view view;
+		struct hd_passes passes;
+		hd_view_even(&view, 1, workers, rows[i].devices, rows[i].n, rows[i].nvns);
+		assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+		assert_int_equal(hd_exchange_init(&x, rows[i].nvns, 5, rows[i].copies, NULL), HD_OK);
+		x.pairs = rows[i].pairs;
+		assert_int_equal(hd_exchange_begin(&x, &view, 4, 3, &passes, slots, NULL), HD_OK);
+		CHECK(x.paired == rows[i].has, "row %zu", i);
+		hd_exchange_finish(&x);
+	}
+}
+
 static void a_step_is_complete_with_all_sums_and_all_entries(void **state)
 {
 	struct rig rig;
@@ -833,6 +915,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bucket_is_folded_once_at_its_owner_when_every_root_is_there),
+		cmocka_unit_test(with_pairs_each_member_waits_for_its_children_and_gives_its_parent_one_sum),
+		cmocka_unit_test(views_without_aligned_blocks_have_no_pairs),
 		cmocka_unit_test(a_step_is_complete_with_all_sums_and_all_entries),
 		cmocka_unit_test(after_a_loss_holders_publish_and_the_rest_is_folded_anew),
 		cmocka_unit_test(with_a_holder_of_the_table_entries_are_not_awaited),

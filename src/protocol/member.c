@@ -69,6 +69,7 @@ enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_c
 	m->x.servers = config->servers;
 	if (!err)
 		hd_exchange_stages(&m->x, config->buckets);
+	m->x.pairs = config->pairs;
 	err = err ? err : hd_holding_init(&m->before, config->nbuckets, diag);
 	m->own.words = (config->nbuckets + 63) / 64;
 	if (!err)

@@ -135,6 +135,7 @@ struct hd_member_config {
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1], zone[HD_MSG_ZONE + 1];
 	bool takes_over;                  /* it can open the run's store, so it may take over */
 	bool goes_on;                     /* rule 12; with of_shape */
+	bool pairs;                       /* exchange.h, rule 11 */
 	bool varies;                      /* as in coordinator.h: the gone are not compared with */
 	/* rule 13: may what a step of that view begins read an update of its own? NULL: never. `self` is
 	 * of_shape_self */

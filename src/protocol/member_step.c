@@ -17,8 +17,20 @@ static void set_final(struct hd_member_own *own, uint32_t pass, uint32_t bucket)
 	own->final[pass * own->words + bucket / 64] |= UINT64_C(1) << bucket % 64;
 }
 
+/* With pairs, to the parent: what is added up is sent as one partial sum. */
+static void combine_if_ready(struct hd_member *m, uint32_t bucket)
+{
+	if (!hd_exchange_combine(&m->x, bucket))
+		return;
+	assert(m->begun && !m->held);
+	struct hd_member_action *a = hd_member_act(m, HD_DO_ROOTS);
+	a->bucket = bucket;
+	a->worker = m->view.member[hd_exchange_root_to(&m->x, bucket)];
+}
+
 static void fold_if_ready(struct hd_member *m, uint32_t bucket)
 {
+	combine_if_ready(m, bucket);
 	if (!hd_exchange_fold(&m->x, bucket))
 		return;
 	assert(m->begun && !m->held);
@@ -137,23 +149,23 @@ static void ordinals(const struct hd_member *m, uint32_t pass, uint32_t *first, 
 
 static void offer(struct hd_member *m, uint32_t pass, uint32_t bucket)
 {
-	uint32_t owner = hd_exchange_source(&m->x, bucket), first, n;
+	uint32_t to = hd_exchange_root_to(&m->x, bucket), first, n;
 
 	if (!hd_exchange_wants_roots(&m->x, bucket) ||
 		!hd_exchange_makes(&m->x, &m->own.passes.pass[pass], bucket))
 		return;
-	if (owner == m->x.me) {
+	if (to == m->x.me || m->x.paired) {
 		ordinals(m, pass, &first, &n);
 		for (uint32_t i = 0; i < n; i++)
 			hd_exchange_root(&m->x, m->worker, first + i, bucket);
 		fold_if_ready(m, bucket);
 		return;
 	}
-	assert(owner < m->view.nmembers);
+	assert(to < m->view.nmembers);
 	struct hd_member_action *a = hd_member_act(m, HD_DO_ROOTS);
 	a->pass = pass;
 	a->bucket = bucket;
-	a->worker = m->view.member[owner];
+	a->worker = m->view.member[to];
 }
 
 /* Rule 4 of member.h: by its entries of the table a member says that the step is run. */

@@ -105,7 +105,8 @@ void sim_come(struct sim_world *s, bool unasked)
 		.servers = s->servers, .buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
 		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
-		.goes_on = (s->seed & HD_SIM_GOING_ON) != 0, .early = sim_early(s) ? sim_is_early : NULL,
+		.goes_on = (s->seed & HD_SIM_GOING_ON) != 0, .pairs = sim_has_pairs(s), .early =
+			sim_early(s) ? sim_is_early : NULL,
 		.ndevices = (s->seed & (HD_SIM_FIRST | HD_SIM_GOING_ON | HD_SIM_FOLLOWED) ? 1 :
 			1 + (uint32_t)sim_rnd(s, 2)) *
 			(s->shape.nstages && s->seed & HD_SIM_RESHAPED ? 2 : 1),

@@ -98,6 +98,7 @@ struct hd_sim_result {
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
 	uint32_t ratios;                  /* sent */
+	uint32_t paired;                  /* partial sums sent to a parent (exchange.h, rule 11) */
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
 	uint32_t refused;                 /* views, and changes, that a worker refused */
 	uint32_t fewer;                   /* views with fewer stages than were wanted, for want of devices */
@@ -204,6 +205,9 @@ struct hd_sim_result {
 /* Of a seed: workers are asked to leave, and the machines of most go 1 to 16 T later; those that are asked
  * for come up to 20 T later. */
 #define HD_SIM_LATE (UINT64_C(1) << 54)
+
+/* Of a seed of replicated state without stages: partial sums go by pairs where a view allows it. */
+#define HD_SIM_PAIRED (UINT64_C(1) << 55)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

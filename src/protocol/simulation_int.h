@@ -241,6 +241,11 @@ static inline bool sim_meets(const struct sim_world *s)
 {
 	return s->lockstep || s->seed & HD_SIM_GOING_ON;
 }
+/* Pairs add where others compare: a state that was corrupted would be mixed in another way. */
+static inline bool sim_has_pairs(const struct sim_world *s)
+{
+	return s->seed & HD_SIM_PAIRED && !(s->seed & HD_SIM_CORRUPT);
+}
 /* Do stages update before the norm, and is that step skipped? */
 static inline bool sim_early(const struct sim_world *s) { return s->shape.nstages && s->seed / 2 % 3 == 1; }
 /* Of any view; `self` is the world. */

@@ -105,9 +105,20 @@ void sim_send_roots(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	uint32_t first[HD_MAX_PASSES + 1];
 
 	roots_of(s, &hd_member_exchange(p->m)->passes, p->id, root, first);
+	const struct hd_exchange *x = hd_member_exchange(p->m);
 	if (!p->own_here[a->pass][a->bucket] || !p->own_roots[a->bucket])
 		sim_bad(s, "roots", "worker %u sends roots of bucket %u that %s", p->id, a->bucket,
 			p->own_roots[a->bucket] ? "are not final" : "the sum overwrote");
+	if (x->paired) {
+		struct sim_val val = p->own[a->pass][a->bucket];
+		for (uint32_t i = 0; i < p->nroots; i++)
+			val.units += p->root[i].bucket == a->bucket ? p->root[i].val.units : 0;
+		sim_send(s, slot, sim_slot(s, a->worker), &(struct sim_packet){ .kind = SIM_ROOT, .epoch =
+			p->epoch,
+			.from = p->id, .bucket = a->bucket, .step = a->step, .val = val });
+		s->result->paired++;
+		return;
+	}
 	for (uint32_t o = first[a->pass]; o < first[a->pass + 1]; o++)
 		sim_send(s, slot, sim_slot(s, a->worker), &(struct sim_packet){ .kind = SIM_ROOT,
 			.epoch = p->epoch, .from = p->id, .ordinal = o,

@@ -52,6 +52,25 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 		takeovers > n / 100 && halted > n / 100));
 }
 
+/* Pairs: partial sums that were added up at one that is lost; steps that are restarted have none. */
+static void no_seed_with_pairs_violates_an_invariant(void **state)
+{
+	const char *asked = getenv("HD_SIM_SEEDS");
+	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, crashes = 0, redone = 0, paired = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i, n);
+		struct hd_sim_result r;
+		run(seed | HD_SIM_PAIRED | (seed % 3 ? 0 : HD_SIM_REPLACED), UINT32_MAX, &r);
+		crashes += r.crashes;
+		redone += r.redone;
+		paired += r.paired;
+	}
+	CHECK(paired > 20 * n, "%" PRIu64 " partial sums went to a parent", paired);
+	assert_true(asked || (crashes > n / 10 && redone > n / 10));
+}
+
 /* Sharded state goes through the same: with the same seeds it meets the same faults at other moments. */
 static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 {
@@ -639,6 +658,7 @@ int main(void)
 		cmocka_unit_test(an_undisturbed_run_does_nothing_twice),
 		cmocka_unit_test(a_seed_that_ever_failed_is_run_for_ever),
 		cmocka_unit_test(no_seed_of_a_slice_violates_an_invariant),
+		cmocka_unit_test(no_seed_with_pairs_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_sharded_state_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_violates_an_invariant),
 		cmocka_unit_test(no_seed_of_stages_with_copies_violates_an_invariant),

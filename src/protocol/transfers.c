@@ -3,6 +3,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/bits.h"
+#include "plan/collective.h"
+
 #define MOST_PARTIAL (UINT64_C(1) << 31)  /* rows of partial sums: the other blocks need fewer together */
 
 enum subject { OF_MEMBER, OF_BUCKET, OF_VN, OF_ALL, OF_CELL, OF_SYNC, OF_PARCEL };
@@ -43,6 +46,14 @@ static uint32_t owner_of(const struct hd_transfers_spec *spec, uint32_t bucket)
 	return spec->owner ? spec->owner[bucket] : hd_bucket_owner(bucket, spec->nbuckets, spec->nmembers);
 }
 
+/* Can a step have pairs? */
+static bool has_pairs(const struct hd_transfers_spec *spec)
+{
+	return spec->pairs && spec->nmembers > 1 && hd_is_pow2(spec->nmembers) && !spec->copies &&
+		!spec->partial &&
+		spec->nstages < 2;
+}
+
 /* How many values the first index of a block has. */
 static uint32_t subjects(const struct hd_transfers_spec *spec, const struct transfer_block *block)
 {
@@ -78,7 +89,8 @@ void hd_transfers_init(struct hd_transfers *t, const struct hd_transfers_spec *s
 	assert(spec->nshadows == 0 || spec->nshadows == spec->nstages);
 	assert(spec->nvns && spec->nvns <= HD_MAX_VNS && spec->nbuckets && spec->nbuckets <= HD_MAX_BUCKETS);
 	*t = (struct hd_transfers){ .spec = *spec, .nruns = nruns };
-	t->ordinals = (uint32_t)least(least(HD_VIEW_ROOTS, spec->nvns), MOST_PARTIAL / each);
+	t->roots = (uint32_t)least(least(HD_VIEW_ROOTS, spec->nvns), MOST_PARTIAL / each - has_pairs(spec));
+	t->ordinals = t->roots + has_pairs(spec);
 	for (uint32_t i = 0; i < HD_TRANSFER_BLOCKS; i++) {
 		t->first[i] = (uint32_t)at;
 		at += (uint64_t)subjects(spec, &blocks[i]) * stride(t, &blocks[i]);
@@ -106,6 +118,14 @@ static uint32_t bucket_of(const struct hd_transfers *t, const struct hd_xfer_nam
 		hd_layout_run(t->spec.layout, name->number).bucket : name->number;
 }
 
+/* Of a partial sum: to its owner, or to the parent. */
+static uint32_t partial_to(const struct hd_transfers *t, const struct hd_xfer_name *name)
+{
+	uint32_t owner = owner_of(&t->spec, bucket_of(t, name));
+
+	return name->ordinal < t->roots ? owner : hd_pair_parent(name->from, owner);
+}
+
 uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 {
 	uint32_t n = t->spec.nmembers, i = block_of(name.kind), first = t->first[i];
@@ -117,7 +137,7 @@ uint32_t hd_transfers_id(const struct hd_transfers *t, struct hd_xfer_name name)
 	assert(name.from < n && name.to < n && name.from != name.to);
 	if (blocks[i].of == OF_MEMBER) {
 		assert(name.number < t->nruns && name.ordinal < t->ordinals);
-		assert(name.to == owner_of(&t->spec, bucket_of(t, &name)));
+		assert(name.to == partial_to(t, &name));
 		return first + (name.from * t->ordinals + name.ordinal) * t->nruns + name.number;
 	}
 	assert(name.number < subjects(&t->spec, &blocks[i]) && !name.ordinal);
@@ -140,7 +160,7 @@ enum hd_err hd_transfers_name(const struct hd_transfers *t, uint32_t id, struct 
 		got.number = at % t->nruns;
 		got.ordinal = at / t->nruns % t->ordinals;
 		got.from = at / t->nruns / t->ordinals;
-		got.to = owner_of(&t->spec, bucket_of(t, &got));
+		got.to = partial_to(t, &got);
 	} else if (names_no_members(&blocks[i])) {
 		got.from = got.to = HD_NOBODY;
 		got.number = at;
@@ -220,6 +240,12 @@ static uint32_t worker_of(const struct hd_transfers *t, uint32_t member)
 	return t->spec.member ? t->spec.member[member] : member;
 }
 
+uint8_t hd_transfers_primitive(const struct hd_transfers *t, const struct hd_xfer_name *name)
+{
+	return name->kind == HD_XFER_PARTIAL && name->ordinal >= t->roots ? HD_COLLECTIVE_HALVING :
+		HD_COLLECTIVE_DIRECT;
+}
+
 struct hd_xfer hd_transfers_row(const struct hd_transfers *t, const struct hd_xfer_name *name)
 {
 	enum subject of = blocks[block_of(name->kind)].of;
@@ -229,6 +255,7 @@ struct hd_xfer hd_transfers_row(const struct hd_transfers *t, const struct hd_xf
 
 	assert(name->from != name->to);
 	const uint32_t bucket = bucket_of(t, name);
+	row.primitive = hd_transfers_primitive(t, name);
 	row.priority = priority_of(t, name->kind, bucket);
 	if (of == OF_MEMBER || of == OF_BUCKET) {
 		row.bucket = bucket;
@@ -268,7 +295,17 @@ static uint32_t most_partial(const struct hd_transfers *t, const struct hd_view 
 	for (uint32_t i = 0; i < x->passes.npasses; i++)
 		if (x->passes.pass[i].worker == worker)
 			step += x->first_root[i + 1] - x->first_root[i];
-	return (uint32_t)least(n > step ? n : step, t->ordinals);
+	return (uint32_t)least(n > step ? n : step, t->roots);
+}
+
+static void put_ordinal(struct list *l, uint32_t ordinal)
+{
+	for (uint32_t r = 0; r < l->table->nruns; r++) {
+		const struct hd_xfer_name run = { .kind = HD_XFER_PARTIAL, .from = l->from, .number = r,
+			.ordinal = ordinal };
+		if (partial_to(l->table, &run) == l->to)
+			put(l, HD_XFER_PARTIAL, r, ordinal);
+	}
 }
 
 static void put_partial(struct list *l, const struct hd_view *view, const struct hd_exchange *x)
@@ -276,11 +313,9 @@ static void put_partial(struct list *l, const struct hd_view *view, const struct
 	uint32_t most = most_partial(l->table, view, x, view->member[l->from]);
 
 	for (uint32_t o = 0; o < most; o++)
-		for (uint32_t r = 0; r < l->table->nruns; r++) {
-			const struct hd_xfer_name run = { .kind = HD_XFER_PARTIAL, .number = r };
-			if (owner_of(&l->table->spec, bucket_of(l->table, &run)) == l->to)
-				put(l, HD_XFER_PARTIAL, r, o);
-		}
+		put_ordinal(l, o);
+	if (l->table->ordinals > l->table->roots)
+		put_ordinal(l, l->table->roots);
 }
 
 /* The last of the chain in a line. */

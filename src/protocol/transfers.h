@@ -30,6 +30,9 @@
  * 3. hd_transfers_between() names the rows that a step can use, but for mail: those are the plan's. The
  *    ends of a channel may be in different steps and then name different rows; those that both name have
  *    one meaning.
+ *    With `pairs` (exchange.h,
+	rule 11) a member's partial sum to its parent is a row beside those to the owner:
+ *    the last ordinal. So steps with and without pairs may be of one epoch.
  * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, RATIO, METRICS, TABLE). Then, as was
  *    decided (plan/comm.h) or else: partial sums, then what their owners make of them, so that no owner waits
  *    for a part while another gets whole sums; of each the last bucket first, as backward passes make them.
@@ -65,6 +68,7 @@ struct hd_transfers_spec {
 	bool partial;
 	bool tensors;                     /* with `partial`: of an optimizer that changes whole tensors */
 	const uint32_t *owner;            /* borrowed: [nbuckets] of the holding; NULL: the even rule */
+	bool pairs;                       /* of replicated state without stages; else it says nothing */
 	const struct hd_comm *comm;       /* borrowed: rule 4; NULL: nothing is decided */
 	/* sums have priority 0, partial sums follow from the first bucket on: of a vector that is there as a
 	 * whole, whose owners take parts in this order */
@@ -74,7 +78,8 @@ struct hd_transfers_spec {
 struct hd_transfers {
 	struct hd_transfers_spec spec;
 	uint32_t nruns;                   /* of the layout, else the buckets */
-	uint32_t ordinals;                /* partial sums of a run that one member may send */
+	uint32_t roots;                   /* partial sums of a run that one member may send to its owner */
+	uint32_t ordinals;                /* as many, and with pairs one more, to its parent */
 	/* row at which a block begins; the last: how many rows there are */
 	uint32_t first[HD_TRANSFER_BLOCKS + 1];
 };
@@ -101,6 +106,8 @@ uint32_t hd_transfers_id(const struct hd_transfers *table, struct hd_xfer_name n
 /* HD_E_PROTOCOL: beyond the table, or from a member to itself; *name is as it was. */
 HD_MUST_USE enum hd_err hd_transfers_name(const struct hd_transfers *table, uint32_t id,
 	struct hd_xfer_name *name, struct hd_diag *diag);
+/* By which it goes: enum hd_collective. */
+uint8_t hd_transfers_primitive(const struct hd_transfers *table, const struct hd_xfer_name *name);
 /* All of the row, with nothing predicted; of no mail. */
 struct hd_xfer hd_transfers_row(const struct hd_transfers *table, const struct hd_xfer_name *name);
 

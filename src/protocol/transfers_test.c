@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "plan/collective.h"
 #include "tests/check.h"
 
 static uint64_t state_of_draws = 88172645463325252u;
@@ -147,6 +148,44 @@ static void the_largest_table_fits_its_ids(void **state)
 		before = id;
 	}
 	assert_int_equal(before, hd_transfers_count(&t) - 2);      /* the last is a member's own */
+}
+
+/* With pairs a member's last ordinal goes to its parent, beside those that go to the owner. */
+static void a_row_to_the_parent_stands_beside_those_to_the_owner(void **state)
+{
+	struct hd_transfers_spec spec = { .nmembers = 4, .nvns = 8, .nbuckets = 4, .pairs = true };
+	struct hd_transfers t, without;
+	struct hd_xfer_name got;
+	uint32_t parents = 0;
+
+	(void)state;
+	spec.floats = 4 * HD_BUCKET_BYTES / sizeof(float);
+	hd_transfers_init(&t, &spec);
+	assert_true(t.ordinals == t.roots + 1);
+	for (uint32_t id = 0; id < 4 * t.ordinals * 4; id++) {
+		if (hd_transfers_name(&t, id, &got, NULL))
+			continue;
+		const uint32_t owner = hd_bucket_owner(got.number, 4, 4), differs = got.from ^ owner;
+		uint32_t to = owner;
+		if (got.ordinal == t.roots) {
+			to = differs & 1 ? got.from ^ 1 : got.from ^ 2;
+			parents++;
+			assert_int_equal(hd_transfers_row(&t, &got).primitive, HD_COLLECTIVE_HALVING);
+		}
+		CHECK(got.kind == HD_XFER_PARTIAL && got.to == to, "row %u: %u to %u, ordinal %u", id,
+			got.from,
+			got.to, got.ordinal);
+		assert_int_equal(hd_transfers_id(&t, got), id);
+	}
+	assert_int_equal(parents, 4 * 3);         /* of each bucket all but its owner have one */
+	/* not of three members, nor of state in parts */
+	spec.nmembers = 3;
+	hd_transfers_init(&without, &spec);
+	assert_true(without.ordinals == without.roots);
+	spec.nmembers = 4;
+	spec.copies = 2;
+	hd_transfers_init(&without, &spec);
+	assert_true(without.ordinals == without.roots);
 }
 
 /* ---- rows ---- */
@@ -532,6 +571,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_numbered_block_by_block),
 		cmocka_unit_test(what_is_beyond_the_table_names_nothing),
+		cmocka_unit_test(a_row_to_the_parent_stands_beside_those_to_the_owner),
 		cmocka_unit_test(the_largest_table_fits_its_ids),
 		cmocka_unit_test(a_row_says_how_long_and_how_urgent_it_is),
 		cmocka_unit_test(a_rank_is_an_urgency),

@@ -143,6 +143,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 		.goes_on = e->pipes.first.shape.nstages > 1,
 		.varies = hd_job_int(e->task->job, HD_JOB_MODE) == HD_MODE_BOUNDED,
 		.early = hd_pipe_set_early,
+		.pairs = hd_job_int(e->task->job, HD_JOB_COMM_PRIMITIVE) == HD_PRIMITIVE_HALVING,
 	};
 	struct hd_memory_info memory;
 	uint64_t seed[2] = { (uint64_t)hd_clock_now_ns(e->spec->clock), 0 };

@@ -232,6 +232,21 @@ static void open_exchange(struct hd_elastic *e)
 	judge(e, hd_relay_open(&e->relay, hd_member_exchange(e->member), &diag), &diag);
 }
 
+/* Once a view: what was asked for by name does not fit it. */
+static void say_direct(struct hd_elastic *e, const struct hd_view *now)
+{
+	const struct hd_exchange *x = hd_member_exchange(e->member);
+	char text[160];
+
+	if (!x->pairs || x->paired || now->nmembers < 2 || e->direct_epoch == now->epoch)
+		return;
+	e->direct_epoch = now->epoch;
+	snprintf(text, sizeof text,
+		"comm.primitive: halving-doubling wants 2, 4, 8, .. workers with aligned equal shares "
+		"of virtual nodes; partial sums of these %u go direct", now->nmembers);
+	hd_elastic_note(e, "warning", text);
+}
+
 /* Where sums and roots lie is known once the compute thread has adopted the view. If the map changes,
  * the exchange opens then. */
 ACT(begin)
@@ -243,6 +258,7 @@ ACT(begin)
 	e->step = a->step;
 	e->metrics_said = 0;
 	e->step_from_ns = hd_clock_now_ns(e->spec->clock);
+	say_direct(e, now);
 	hd_elastic_promoted(e);
 	hd_elastic_slots_void(e);
 	if (view)

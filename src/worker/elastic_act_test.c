@@ -71,6 +71,8 @@ void hd_elastic_answer(struct hd_elastic *of) { (void)of; }
 void hd_elastic_promoted(struct hd_elastic *of) { (void)of; }
 void hd_elastic_chunk_done(struct hd_elastic *of, const struct hd_command_done *d) { (void)of; (void)d; }
 void hd_elastic_transfer_done(struct hd_elastic *of, const struct hd_command_done *d) { (void)of; (void)d; }
+void hd_elastic_note(struct hd_elastic *of, const char *kind, const char *text) { (void)of; (void)kind;
+	(void)text; }
 void hd_elastic_stopped(struct hd_elastic *of, const struct hd_command *d) { (void)of; (void)d; }
 void hd_elastic_sync(struct hd_elastic *of, uint32_t source, uint64_t step)
 {

@@ -159,6 +159,7 @@ struct hd_elastic {
 	struct hd_view opened;            /* of the step begun last; epoch 0: none */
 	/* 1 + the step whose metrics are all here, as the compute thread knows; 0: of none */
 	uint64_t metrics_said;
+	uint32_t direct_epoch;            /* of which it was said that partial sums go direct */
 	bool open_pending;                /* the exchange opens when the compute thread has begun the step */
 	bool leaving, fenced, drained;
 	bool noticed;                     /* drained by a notice (elastic_notice.c) */

@@ -24,6 +24,14 @@ static uint8_t kind_of(const struct hd_elastic *e, uint32_t transfer)
 		0;
 }
 
+static uint8_t primitive_of(const struct hd_elastic *e, uint32_t transfer)
+{
+	struct hd_xfer_name name;
+
+	return e->relay.x && !hd_transfers_name(&e->relay.rows, transfer, &name, NULL) ?
+		hd_transfers_primitive(&e->relay.rows, &name) : 0;
+}
+
 void hd_elastic_record_sent(struct hd_elastic *e, const struct hd_sent *s)
 {
 	const bool planned = s->kind == HD_KIND_PLANNED;
@@ -36,6 +44,7 @@ void hd_elastic_record_sent(struct hd_elastic *e, const struct hd_sent *s)
 		.first_ago = ago(now, s->first_ns), .end_ago = ago(now, s->end_ns),
 		.id = planned ? s->transfer : UINT32_MAX, .peer = s->worker, .chunks = s->chunks,
 		.preempted = s->preempted, .xfer = planned ? kind_of(e, s->transfer) : 0,
+		.primitive = planned ? primitive_of(e, s->transfer) : 0,
 		.class = planned ? HD_XFER_PLANNED : HD_XFER_BULK });
 }
 
@@ -51,6 +60,7 @@ void hd_elastic_record_arrived(struct hd_elastic *e, const struct hd_arrival *a)
 		.first_ago = ago(now, a->first_ns), .end_ago = ago(now, a->end_ns),
 		.id = planned ? a->transfer : UINT32_MAX, .peer = a->worker, .chunks = a->chunks,
 		.xfer = planned ? kind_of(e, a->transfer) : 0,
+		.primitive = planned ? primitive_of(e, a->transfer) : 0,
 		.class = planned ? HD_XFER_PLANNED : HD_XFER_BULK, .received = true });
 }
 

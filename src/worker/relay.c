@@ -133,16 +133,27 @@ uint32_t hd_relay_run(const struct hd_relay *r, uint32_t bucket, uint32_t i)
 	return i ? piece + i - 1 : bucket;
 }
 
-bool hd_relay_operand_of(const struct hd_relay *r, uint32_t worker, uint32_t ordinal, uint32_t run,
-	uint64_t *at)
+uint32_t hd_relay_children(const struct hd_relay *r, uint32_t bucket)
 {
-	const uint32_t bucket = hd_layout_run(r->layout, run).bucket;
+	return hd_pair_children(r->me, r->rows.spec.owner[bucket], r->view.nmembers);
+}
+
+uint32_t hd_relay_ordinal(const struct hd_relay *r, uint32_t ordinal)
+{
+	const bool paired = r->x->paired;
+
+	return (ordinal < r->rows.roots) == paired ? HD_NOBODY : paired ? 0 : ordinal;
+}
+
+bool hd_relay_operand_of(const struct hd_relay *r, uint32_t worker, uint32_t row, uint32_t run, uint64_t *at)
+{
+	const uint32_t bucket = hd_layout_run(r->layout, run).bucket, ordinal = hd_relay_ordinal(r, row);
 
 	for (uint32_t i = 0; i < r->nroots && r->row_of[bucket] != HD_NOBODY; i++)
 		if (r->of[i].worker == worker && r->of[i].ordinal == ordinal) {
-			uint32_t row = r->row_of[bucket] + (run == bucket ? 0 :
+			uint32_t line = r->row_of[bucket] + (run == bucket ? 0 :
 				1 + run - hd_relay_run(r, bucket, 1));
-			*at = (uint64_t)row * r->nroots + i;
+			*at = (uint64_t)line * r->nroots + i;
 			return true;
 		}
 	return false;
@@ -150,12 +161,13 @@ bool hd_relay_operand_of(const struct hd_relay *r, uint32_t worker, uint32_t ord
 
 /* ---- what there is in a step ---- */
 
+/* Buckets of which partial sums come here: those that this worker owns, and with pairs others, too. */
 static void find_owned(struct hd_relay *r, const struct hd_exchange *x)
 {
 	r->nowned = r->nrows = 0;
 	for (uint32_t b = 0; b < r->nbuckets; b++) {
 		r->row_of[b] = HD_NOBODY;
-		if (x->held.owner[b] != r->me)
+		if (x->held.owner[b] != r->me && !(x->paired && hd_relay_children(r, b)))
 			continue;
 		r->owned[r->nowned++] = b;
 		r->row_of[b] = r->nrows;
@@ -167,7 +179,6 @@ static void find_owned(struct hd_relay *r, const struct hd_exchange *x)
 static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 {
 	assert(x->nmembers == r->view.nmembers && x->me == r->me);
-	find_owned(r, x);
 	hd_transfers_init(&r->rows, &(struct hd_transfers_spec){ .nmembers = r->view.nmembers,
 		.nvns = r->nvns,
 		.nbuckets = r->nbuckets, .copies = x->copies, .member = r->view.member, .layout = r->layout,
@@ -176,7 +187,7 @@ static void number_rows(struct hd_relay *r, const struct hd_exchange *x)
 		.nshadows = hd_dist_nshadows(r->worker), .nparcels = hd_dist_nparcels(r->worker),
 		.nsyncs = hd_dist_nsyncs(r->worker),
 		.partial = x->held.partial && !x->copies, .tensors = hd_dist_measures(r->worker),
-		.owner = x->held.owner });
+		.owner = x->held.owner, .pairs = x->pairs && !x->buckets });
 }
 
 /* Roots of one worker, from `at` on: in dist.h they ascend by stage, and their passes need not, where one was
@@ -188,21 +199,45 @@ static void count_lower(struct hd_relay *r, uint32_t at)
 			r->of[i].index += r->stage[k] < r->stage[i];
 }
 
+/* With pairs: this worker's root, and what each child has added up: the sibling of what is here then. */
+static enum hd_err name_pairs(struct hd_relay *r, struct hd_diag *diag)
+{
+	const struct hd_pass *own = &r->x->passes.pass[r->me];
+	uint32_t n = 0;
+
+	if (hd_ranges_roots(r->nvns, r->x->passes.range + own->first_range, 1, r->root, 2, &n) || n != 1)
+		return hd_fail(diag, HD_E_INTEGRITY,
+			"step %llu goes by pairs, and this worker has no one root",
+			(unsigned long long)r->x->step);
+	struct hd_tnode node = r->root[0];
+	r->of[0] = (struct hd_relay_root){ r->self, 0, 0, 0 };
+	for (uint32_t far = 1; far < r->view.nmembers; far *= 2, n++) {
+		r->root[n] = hd_tree_sibling(r->nvns, node);
+		r->of[n] = (struct hd_relay_root){ r->view.member[r->me ^ far], 0, 0, 0 };
+		node = hd_tree_parent(r->nvns, node);
+	}
+	r->nroots = n;
+	memset(r->stage, 0, n * sizeof *r->stage);
+	return HD_OK;
+}
+
 static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 {
 	uint32_t first[HD_MAX_PASSES + 1], npasses;
 
+	if (r->x->paired)
+		return name_pairs(r, diag);
 	r->nroots = 0;
 	for (uint32_t m = 0; m < r->view.nmembers; m++) {
 		uint32_t worker = r->view.member[m], at = r->nroots;
 		enum hd_err err = hd_passes_roots(&r->x->passes, r->nvns, worker, r->root + at,
 			HD_VIEW_ROOTS - at, first, &npasses);
-		if (!err && first[npasses] > r->rows.ordinals)
+		if (!err && first[npasses] > r->rows.roots)
 			err = HD_E_NOSPACE;
 		if (err)
 			return hd_fail(diag, err,
 			"the roots of step %llu are more than %d, or %u of worker %u",
-				(unsigned long long)r->x->step, HD_VIEW_ROOTS, r->rows.ordinals, worker);
+				(unsigned long long)r->x->step, HD_VIEW_ROOTS, r->rows.roots, worker);
 		for (uint32_t p = 0; p < npasses; p++)
 			for (uint32_t i = first[p]; i < first[p + 1]; i++) {
 				r->stage[r->nroots] =
@@ -216,9 +251,12 @@ static enum hd_err name_roots(struct hd_relay *r, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* Of a root: where it comes from another worker, and has something of the run. */
+/* Of a root: where it comes from another worker, and has something of the run. With pairs root i is child
+ * i - 1; of a bucket that another owns only the first come. */
 static bool is_received(const struct hd_relay *r, uint32_t root, uint32_t run)
 {
+	if (r->x->paired && root > hd_relay_children(r, hd_layout_run(r->layout, run).bucket))
+		return false;
 	return r->of[root].worker != r->self && hd_dist_run_has(r->worker, run, r->stage[root]);
 }
 
@@ -352,6 +390,7 @@ static enum hd_err begin(struct hd_relay *r, const struct hd_exchange *x, struct
 		number_rows(r, x);
 	r->step = x->step;
 	r->x = x;
+	find_owned(r, x);
 	err = hd_relay_metrics_begin(r, x->table, diag);
 	err = err ? err : name_roots(r, diag);
 	return err ? err : place_operands(r, diag);

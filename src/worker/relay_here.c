@@ -63,7 +63,7 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 	if (err)
 		return err;
 	r->awaited[member]--;
-	*news = (struct hd_relay_news){ .kind = name.kind, .ordinal = name.ordinal, .bucket = name.number };
+	*news = (struct hd_relay_news){ .kind = name.kind, .bucket = name.number };
 	switch (name.kind) {
 	case HD_XFER_METRICS:
 		r->metrics_here[hd_relay_metrics_at(r, member, name.number)] = 1;
@@ -81,6 +81,7 @@ enum hd_err hd_relay_arrived(struct hd_relay *r, const struct hd_arrival *arriva
 		break;
 	case HD_XFER_PARTIAL:
 		news->bucket = hd_layout_run(r->layout, name.number).bucket;
+		news->ordinal = hd_relay_ordinal(r, name.ordinal);
 		news->partial_done = partial_done(r, arrival->worker, &name, news->bucket);
 		break;
 	case HD_XFER_ACTIVATIONS: case HD_XFER_GRADIENTS: case HD_XFER_MOMENTS: case HD_XFER_SHARDS:

@@ -31,8 +31,13 @@ HD_MUST_USE enum hd_err hd_relay_metrics_begin(struct hd_relay *relay, bool keep
 /* The runs of a bucket: how many, and the number of the i-th. */
 uint32_t hd_relay_nruns(const struct hd_relay *relay, uint32_t bucket);
 uint32_t hd_relay_run(const struct hd_relay *relay, uint32_t bucket, uint32_t i);
-/* The place in relay->operand of a partial sum's run that `worker` sends; false: it is none of the step's. */
-bool hd_relay_operand_of(const struct hd_relay *relay, uint32_t worker, uint32_t ordinal, uint32_t run,
+/* With pairs: how many partial sums of the bucket come here (protocol/exchange.h, rule 11). */
+uint32_t hd_relay_children(const struct hd_relay *relay, uint32_t bucket);
+/* The ordinal of a partial sum in the step at hand, whose row has that one; HD_NOBODY: of no row in use. */
+uint32_t hd_relay_ordinal(const struct hd_relay *relay, uint32_t row);
+/* The place in relay->operand of a partial sum's run that `worker` sends by a row of that ordinal; false: it
+ * is none of the step's. */
+bool hd_relay_operand_of(const struct hd_relay *relay, uint32_t worker, uint32_t row, uint32_t run,
 	uint64_t *at);
 
 /* The receive buffer of a row in the step at hand; NULL: it is none of those that can come. */

@@ -111,7 +111,7 @@ static enum hd_err post_partial(struct hd_relay *r, uint32_t member, struct hd_d
 				if (r->operand[(row + k) * r->nroots + i] &&
 					!r->run_here[(row + k) * r->nroots + i])
 					err = post(r, member, HD_XFER_PARTIAL, hd_relay_run(r, bucket, k),
-						r->of[i].ordinal, diag);
+						r->x->paired ? r->rows.roots : r->of[i].ordinal, diag);
 		}
 	return err;
 }

@@ -27,12 +27,47 @@ static enum hd_err send_each(struct hd_relay *r, enum hd_xfer_kind kind, uint32_
 	return err;
 }
 
+/* Adds what came of a run, and this worker's own, in the buffer of what the first child sent: its own root
+ * stays, since a step that is restarted sends it again. In the order of the tree: a block of members joins
+ * its sibling. Once a step and bucket. */
+static const float *combined(struct hd_relay *r, uint32_t bucket, uint32_t k)
+{
+	const uint32_t run = hd_relay_run(r, bucket, k), children = hd_relay_children(r, bucket);
+	const float *own = hd_dist_root_at(r->worker, r->engine_pass[0], 0, run);
+
+	if (!children)
+		return own;
+	const float *const *operand = r->operand + ((uint64_t)r->row_of[bucket] + k) * r->nroots;
+	float *to = (float *)(uintptr_t)operand[1];
+	for (uint64_t i = 0; i < hd_layout_run(r->layout, run).len; i++)
+		to[i] += own[i];
+	for (uint32_t child = 2; child <= children; child++)
+		for (uint64_t i = 0; i < hd_layout_run(r->layout, run).len; i++)
+			to[i] += operand[child][i];
+	return to;
+}
+
+static enum hd_err send_pair(struct hd_relay *r, uint32_t bucket, uint32_t to, struct hd_diag *diag)
+{
+	struct hd_xfer_name name = { HD_XFER_PARTIAL, r->me, to, bucket, r->rows.roots };
+	enum hd_err err = HD_OK;
+
+	for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && !err; k++) {
+		name.number = hd_relay_run(r, bucket, k);
+		if (hd_dist_run_has(r->worker, name.number, 0))
+			err = send(r, name, combined(r, bucket, k), diag);
+	}
+	return err;
+}
+
 enum hd_err hd_relay_partial(struct hd_relay *r, uint32_t pass, uint32_t bucket, uint32_t to,
 	struct hd_diag *diag)
 {
 	struct hd_xfer_name name = { HD_XFER_PARTIAL, r->me, hd_view_index(&r->view, to), bucket, 0 };
 	enum hd_err err = HD_OK;
 
+	if (r->x->paired)
+		return send_pair(r, bucket, name.to, diag);
 	for (uint32_t i = 0; i < r->nroots && !err; i++) {
 		if (r->of[i].worker != r->self || r->of[i].pass != pass)
 			continue;

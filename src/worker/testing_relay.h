@@ -231,7 +231,7 @@ static inline void r_node_open(struct r_world *w, uint32_t id)
 	struct hd_wire_events events = hd_elastic_events;
 	const struct hd_member_config config = { .nvns = R_VNS, .nbuckets = R_BUCKETS, .nsteps = 1 << 20,
 		.detect_ns = 60 * HD_NS_PER_S, .ndevices = 1,
-		.nonce = 7 };
+		.nonce = 7, .pairs = r_pairs };
 	const struct hd_hub_config hub = { .job = { { 1 } }, .job_hash = { { 2 } }, .kernels = { { 3 } },
 		.worker = id, .role = HD_ROLE_WORKER,
 		.detect_ms = 60000, .peers_cap = 8, .streams_cap = 1024 };
