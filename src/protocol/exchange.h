@@ -48,18 +48,15 @@
  *    have come, so they may be taken again. Kin follow from the chain of the step. The step is complete when
  *    those of all buckets of which this member is kin are here.
  *
- * 11. *Pairs*. Where the job asks for it (`pairs`),
-	all state is replicated and each of a power of two of members
- *    runs one pass over one aligned block of virtual nodes (plan/collective.h), members ascending,
-	partial sums
- *    go by halving. A member's *parent* for a bucket is the member whose index differs in the lowest bit in
- *    which the own one differs from the owner's. A member sends its parent one partial sum of the bucket: its
- *    own, and those of the members whose parent it is, when all are here,
-	added up. That is a node of the tree:
- *    of an aligned block of members. So the owner joins log2 n of others instead of n - 1. What follows from
- *    the sum is as ever. A step that is restarted has no pairs: roots go to owners, since none is used up,
-	and
- *    rule 4 holds as it stands. Whether a step has pairs follows from view and job alone.
+ * 11. *Pairs*. Where the job asks for it (`pairs`), all state is replicated, and each of a power of two of
+ *    members runs one pass over one aligned block of virtual nodes (plan/collective.h), members
+ *    ascending. Partial sums then go by halving. A member's *parent* for a bucket is the member whose index
+ *    differs in the lowest bit in which its own differs from the owner's. A member sends its parent one
+ *    partial sum of the bucket, when all that it adds is here: its own, and those of the members whose
+ *    parent it is. That is a node of the tree: of an aligned block of members. So the owner joins log2 n
+ *    of others instead of n - 1. What follows from the sum is as ever. A step that is restarted has no
+ *    pairs: roots go to owners. None is used up, and rule 4 holds as it stands. Whether a step has pairs
+ *    follows from view and job alone.
  *
  * Which row of the transfer table each message is: protocol/transfers.h.
  *

@@ -117,6 +117,7 @@ static void views_without_aligned_blocks_have_no_pairs(void **state)
 		{ 2, 6, { 1, 1 }, 0, true, false }, { 3, 6, { 1, 1, 1 }, 0, true, false },
 		{ 2, 8, { 3, 1 }, 0, true, false }, { 4, 16, { 1, 1, 1, 1 }, 0, true, true },
 		{ 2, 8, { 1, 1 }, 2, true, false }, { 1, 8, { 1 }, 0, true, false },
+		{ 2, 1, { 1, 1 }, 0, true, false },       /* a member that computes nothing */
 	};
 	static const uint32_t workers[] = { 4, 6, 9, 11 };
 	static const uint64_t slots[5] = { 3, 3, 3, 3, 3 };
@@ -132,6 +133,30 @@ static void views_without_aligned_blocks_have_no_pairs(void **state)
 		x.pairs = rows[i].pairs;
 		assert_int_equal(hd_exchange_begin(&x, &view, 4, 3, &passes, slots, NULL), HD_OK);
 		CHECK(x.paired == rows[i].has, "row %zu", i);
+		hd_exchange_finish(&x);
+	}
+}
+
+static void a_model_in_stages_has_no_pairs(void **state)
+{
+	static const uint32_t workers[] = { 4, 6 }, ones[] = { 1, 1 };
+	static const struct hd_stage_bucket all = { .stage = 0, .makers = 1, .readers = 1 };
+	const struct hd_stage_bucket at[5] = { all, all, all, all, all };
+	const struct hd_stage_buckets buckets = { .n = 5, .nstages = 1, .whole = true,
+		.at = (struct hd_stage_bucket *)(uintptr_t)at };
+	struct hd_exchange x;
+	struct hd_view view;
+	struct hd_passes passes;
+
+	(void)state;
+	hd_view_even(&view, 1, workers, ones, 2, 8);
+	assert_int_equal(hd_passes_of_view(&passes, &view), HD_OK);
+	for (int staged = 0; staged < 2; staged++) {
+		assert_int_equal(hd_exchange_init(&x, 8, 5, 0, NULL), HD_OK);
+		x.pairs = true;
+		hd_exchange_stages(&x, staged ? &buckets : NULL);
+		assert_int_equal(hd_exchange_begin(&x, &view, 4, 3, &passes, NULL, NULL), HD_OK);
+		assert_true(!x.held.partial && x.paired == !staged);
 		hd_exchange_finish(&x);
 	}
 }
@@ -917,6 +942,7 @@ int main(void)
 		cmocka_unit_test(a_bucket_is_folded_once_at_its_owner_when_every_root_is_there),
 		cmocka_unit_test(with_pairs_each_member_waits_for_its_children_and_gives_its_parent_one_sum),
 		cmocka_unit_test(views_without_aligned_blocks_have_no_pairs),
+		cmocka_unit_test(a_model_in_stages_has_no_pairs),
 		cmocka_unit_test(a_step_is_complete_with_all_sums_and_all_entries),
 		cmocka_unit_test(after_a_loss_holders_publish_and_the_rest_is_folded_anew),
 		cmocka_unit_test(with_a_holder_of_the_table_entries_are_not_awaited),

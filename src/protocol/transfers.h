@@ -30,9 +30,8 @@
  * 3. hd_transfers_between() names the rows that a step can use, but for mail: those are the plan's. The
  *    ends of a channel may be in different steps and then name different rows; those that both name have
  *    one meaning.
- *    With `pairs` (exchange.h,
-	rule 11) a member's partial sum to its parent is a row beside those to the owner:
- *    the last ordinal. So steps with and without pairs may be of one epoch.
+ *    With `pairs` (exchange.h, rule 11) a member's partial sum to its parent is a row beside those to the
+ *    owner: the last ordinal. So steps with and without pairs may be of one epoch.
  * 4. Class: all are planned. Priority: 0 for what all wait for (NORM, RATIO, METRICS, TABLE). Then, as was
  *    decided (plan/comm.h) or else: partial sums, then what their owners make of them, so that no owner waits
  *    for a part while another gets whole sums; of each the last bucket first, as backward passes make them.

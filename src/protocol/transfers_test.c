@@ -178,14 +178,19 @@ static void a_row_to_the_parent_stands_beside_those_to_the_owner(void **state)
 		assert_int_equal(hd_transfers_id(&t, got), id);
 	}
 	assert_int_equal(parents, 4 * 3);         /* of each bucket all but its owner have one */
-	/* not of three members, nor of state in parts */
-	spec.nmembers = 3;
-	hd_transfers_init(&without, &spec);
-	assert_true(without.ordinals == without.roots);
-	spec.nmembers = 4;
-	spec.copies = 2;
-	hd_transfers_init(&without, &spec);
-	assert_true(without.ordinals == without.roots);
+	/* not of one member or three, nor of state in parts, nor where none asks for it */
+	const struct hd_transfers_spec lacks[] = { { .nmembers = 1, .pairs = true },
+		{ .nmembers = 3, .pairs = true }, { .nmembers = 4, .pairs = true, .copies = 2 },
+		{ .nmembers = 4, .pairs = true, .partial = true }, { .nmembers = 4 },
+		{ .nmembers = 4, .pairs = true, .nstages = 2 } };
+	for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+		spec = lacks[i];
+		spec.nvns = 8;
+		spec.nbuckets = 4;
+		spec.floats = 4 * HD_BUCKET_BYTES / sizeof(float);
+		hd_transfers_init(&without, &spec);
+		CHECK(without.ordinals == without.roots, "row %zu", i);
+	}
 }
 
 /* ---- rows ---- */
