@@ -90,6 +90,10 @@ void hd_relay_finish(struct hd_relay *r)
 	hd_free(r->owned);
 	hd_free(r->row_of);
 	hd_free(r->received);
+	for (struct hd_relay_kept *k; (k = r->kept) != NULL; hd_free(k)) {
+		r->kept = k->next;
+		hd_free(k->bytes);
+	}
 	hd_free(r->channel);
 	hd_free(r->id);
 	hd_free(r->mail);
@@ -294,9 +298,10 @@ static enum hd_err grow_operands(struct hd_relay *r, struct hd_diag *diag)
 /* All operands of owned buckets have their address; own roots have theirs when they are computed. */
 static enum hd_err place_operands(struct hd_relay *r, struct hd_diag *diag)
 {
-	enum hd_err err = grow_operands(r, diag);
+	enum hd_err err = hd_relay_keep_lent(r, diag);
 	uint64_t at = 0;
 
+	err = err ? err : grow_operands(r, diag);
 	for (uint32_t i = 0; i < r->nroots && !err; i++) {
 		uint64_t row = 0;
 		for (uint32_t o = 0; o < r->nowned; o++)

@@ -32,6 +32,11 @@
  *    back to the worker with `sent`, whatever became of it; what was posted is void after the epoch. A new
  *    epoch fences the worker's mail (dist.h).
  *
+ * 6. With pairs (protocol/exchange.h, rule 11) what is added up lies in the receive buffers, and the hub
+ *    borrows it. An epoch may end while a chunk of it is being written: the step that begins then takes other
+ *    buffers, and these are kept until the last of their sums is `sent`. All else that is sent by a row keeps
+ *    its bits when a step is restarted.
+ *
  * Ownership: init/finish; hub and worker are borrowed; the value does not move after init. Memory is taken
  * only when a view or a repair needs more than there is.
  * Threads: the I/O thread; the compute thread for the functions of rule 3, which say so. */
@@ -104,6 +109,9 @@ struct hd_relay {
 	const float **own_run;            /* owned: room for the runs of any bucket */
 	uint64_t operand_cap, here_cap, received_cap;
 	uint8_t *received;                /* owned: receive buffers of partial sums */
+	/* rule 6: sums there that the hub has borrowed; its number; those of earlier steps */
+	uint32_t lent, received_serial;
+	struct hd_relay_kept *kept;
 	/* the number that dist.h gave each own pass; set by the compute thread. Those of several stages are
 	 * one pass there */
 	uint32_t engine_pass[HD_MAX_PASSES];
@@ -119,6 +127,9 @@ struct hd_relay {
 	uint64_t open_epoch[HD_MAX_MEMBERS], served[HD_MAX_MEMBERS];
 	uint32_t awaited[HD_MAX_MEMBERS];
 };
+
+/* Receive buffers of an earlier step: rule 6. */
+struct hd_relay_kept { struct hd_relay_kept *next; uint8_t *bytes; uint32_t serial, lent; };
 
 HD_MUST_USE enum hd_err hd_relay_init(struct hd_relay *relay, struct hd_hub *hub, struct hd_worker *worker,
 	const struct hd_layout *layout, uint32_t nvns, struct hd_diag *diag);

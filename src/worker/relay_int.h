@@ -31,6 +31,9 @@ HD_MUST_USE enum hd_err hd_relay_metrics_begin(struct hd_relay *relay, bool keep
 /* The runs of a bucket: how many, and the number of the i-th. */
 uint32_t hd_relay_nruns(const struct hd_relay *relay, uint32_t bucket);
 uint32_t hd_relay_run(const struct hd_relay *relay, uint32_t bucket, uint32_t i);
+/* Rule 6: a step begins; sums that the hub has borrowed keep their buffers. One `sent` of them. */
+HD_MUST_USE enum hd_err hd_relay_keep_lent(struct hd_relay *relay, struct hd_diag *diag);
+bool hd_relay_given_back(struct hd_relay *relay, uint64_t token);
 /* With pairs: how many partial sums of the bucket come here (protocol/exchange.h, rule 11). */
 uint32_t hd_relay_children(const struct hd_relay *relay, uint32_t bucket);
 /* The ordinal of a partial sum in the step at hand, whose row has that one; HD_NOBODY: of no row in use. */

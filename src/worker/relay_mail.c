@@ -146,6 +146,8 @@ enum hd_err hd_relay_mail(struct hd_relay *r, struct hd_diag *diag)
 
 bool hd_relay_sent(struct hd_relay *r, const struct hd_sent *sent)
 {
+	if (hd_relay_given_back(r, sent->token))
+		return true;
 	if (!(sent->token & MAIL_TOKEN))
 		return false;
 	struct hd_relay_mail *m = &r->mail[sent->token & ~MAIL_TOKEN];

@@ -2,17 +2,65 @@
 
 #include <assert.h>
 
+#include "base/alloc.h"
+
+#define LENT_TOKEN (UINT64_C(1) << 62)    /* with the serial of the buffers */
+
 /* Id, length and urgency are the row's. */
-static enum hd_err send(struct hd_relay *r, struct hd_xfer_name name, const void *bytes, struct hd_diag *diag)
+static enum hd_err send_as(struct hd_relay *r, struct hd_xfer_name name, const void *bytes, uint64_t token,
+	struct hd_diag *diag)
 {
 	struct hd_xfer row = hd_transfers_row(&r->rows, &name);
 	uint32_t id = hd_transfers_id(&r->rows, name);
 	struct hd_send s = { .transfer = id, .priority = (int32_t)row.priority, .step = r->x->step,
-		.bytes = bytes, .len = row.len_bytes, .token = id };
+		.bytes = bytes, .len = row.len_bytes, .token = token ? token : id };
 
 	assert(row.class == HD_XFER_PLANNED && row.priority <= INT32_MAX);
 	enum hd_err err = hd_hub_send(r->hub, row.to, &s, diag);
+	r->lent += token && !err;
 	return err == HD_E_PEERLOST ? HD_OK : err;
+}
+
+static enum hd_err send(struct hd_relay *r, struct hd_xfer_name name, const void *bytes, struct hd_diag *diag)
+{
+	return send_as(r, name, bytes, 0, diag);
+}
+
+enum hd_err hd_relay_keep_lent(struct hd_relay *r, struct hd_diag *diag)
+{
+	if (!r->lent)
+		return HD_OK;
+	struct hd_relay_kept *kept = hd_alloc(sizeof *kept);
+	if (!kept)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to keep the partial sums that are being sent");
+	*kept = (struct hd_relay_kept){ r->kept, r->received, r->received_serial++, r->lent };
+	r->kept = kept;
+	r->received = NULL;
+	r->received_cap = 0;
+	r->lent = 0;
+	return HD_OK;
+}
+
+bool hd_relay_given_back(struct hd_relay *r, uint64_t token)
+{
+	if (token >> 62 != 1)
+		return false;
+	if ((uint32_t)token == r->received_serial) {
+		assert(r->lent);
+		r->lent--;
+		return true;
+	}
+	struct hd_relay_kept **at = &r->kept;
+	while (*at && (*at)->serial != (uint32_t)token)
+		at = &(*at)->next;
+	assert(*at);
+	if (--(*at)->lent)
+		return true;
+	struct hd_relay_kept *gone = *at;
+	*at = gone->next;
+	hd_free(gone->bytes);
+	hd_free(gone);
+	return true;
 }
 
 /* The same bytes to each of some members. */
@@ -50,12 +98,13 @@ static const float *combined(struct hd_relay *r, uint32_t bucket, uint32_t k)
 static enum hd_err send_pair(struct hd_relay *r, uint32_t bucket, uint32_t to, struct hd_diag *diag)
 {
 	struct hd_xfer_name name = { HD_XFER_PARTIAL, r->me, to, bucket, r->rows.roots };
+	const uint64_t lent = hd_relay_children(r, bucket) ? LENT_TOKEN | r->received_serial : 0;
 	enum hd_err err = HD_OK;
 
 	for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && !err; k++) {
 		name.number = hd_relay_run(r, bucket, k);
 		if (hd_dist_run_has(r->worker, name.number, 0))
-			err = send(r, name, combined(r, bucket, k), diag);
+			err = send_as(r, name, combined(r, bucket, k), lent, diag);
 	}
 	return err;
 }

@@ -1,3 +1,5 @@
+#include "worker/relay_int.h"
+
 #include "worker/testing_relay.h"
 
 /* What a step's exchange gives, when links, members and views come and go at each instant of it. */
@@ -184,8 +186,8 @@ static void count_the_rooms(struct r_world *w)
 		const bool restarted = own.npasses != r->x->passes.npasses ||
 			memcmp(own.pass, r->x->passes.pass, own.npasses * sizeof *own.pass) ||
 			memcmp(own.range, r->x->passes.range, own.nranges * sizeof *own.range);
-		CHECK(restarted || step == n, "%s, turn %u: worker %u: %llu bytes, its view says %llu", w->what,
-			w->turn, r->self, (unsigned long long)step, (unsigned long long)n);
+		CHECK(restarted || step == n, "%s, turn %u: worker %u: %llu bytes, its view says %llu",
+			w->what, w->turn, r->self, (unsigned long long)step, (unsigned long long)n);
 		most_taken[i] = step > most_taken[i] ? step : most_taken[i];
 		CHECK(r->received_cap == most_taken[i], "%s, turn %u: worker %u took %llu bytes, needs %llu",
 			w->what, w->turn, r->self,
@@ -316,6 +318,33 @@ static void partial_sums_that_go_by_pairs_give_the_same(void **state)
 		(unsigned long long)npaired, (unsigned long long)ndirect);
 }
 
+/* Steps begin while two sums are being sent, then one of the buffers after; they come back in any order. */
+static void what_is_being_sent_keeps_its_buffers(void **state)
+{
+	const uint64_t lent = UINT64_C(1) << 62;
+	struct hd_relay r = { .received_serial = 5, .lent = 2, .received_cap = 64 };
+
+	(void)state;
+	assert_non_null(r.received = hd_alloc(64));
+	uint8_t *first = memset(r.received, 1, 64);
+	assert_int_equal(hd_relay_keep_lent(&r, NULL), HD_OK);
+	assert_true(!r.received && !r.received_cap && !r.lent && r.kept && r.kept->bytes == first);
+	assert_int_equal(hd_relay_keep_lent(&r, NULL), HD_OK);     /* nothing is lent */
+	assert_true(!r.kept->next && r.received_serial == 6);
+	assert_non_null(r.received = hd_alloc(64));
+	r.lent = 1;
+	assert_int_equal(hd_relay_keep_lent(&r, NULL), HD_OK);
+	assert_non_null(r.received = hd_alloc(64));
+	r.lent = 1;
+	assert_false(hd_relay_given_back(&r, 5) || hd_relay_given_back(&r, UINT64_C(1) << 63 | 5));
+	assert_true(hd_relay_given_back(&r, lent | 5) && r.kept->next && r.kept->next->bytes == first);
+	assert_int_equal(first[63], 1);
+	assert_true(hd_relay_given_back(&r, lent | 5) && r.kept && r.kept->serial == 6 && !r.kept->next);
+	assert_true(hd_relay_given_back(&r, lent | 7) && !r.lent && r.received && r.kept);
+	assert_true(hd_relay_given_back(&r, lent | 6) && !r.kept);
+	hd_free(r.received);
+}
+
 /* In a world that goes on worker 0 learns that it cannot take a plan, while an event is carried out, as
  * HD_DO_AGAIN does that waits for folds, or between two. */
 static bool within, refused;
@@ -385,6 +414,7 @@ int main(void)
 		cmocka_unit_test(why_a_plan_is_not_taken_is_said_before_the_links_close),
 		cmocka_unit_test(runs_of_many_faults_give_the_same_sums),
 		cmocka_unit_test(partial_sums_that_go_by_pairs_give_the_same),
+		cmocka_unit_test(what_is_being_sent_keeps_its_buffers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
