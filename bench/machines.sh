@@ -83,12 +83,12 @@ measure()
 	run=$!
 	until [ -S "$work/run/members.sock" ]; do patience || return 1; done
 	for ((i = 0; i < nmachines; i++)); do
-		ip netns exec ${space}0 timeout "${limit:-300}" "$heddle" worker --join "$work/run" \
+		ip netns exec ${space}0 timeout -k 2 "${limit:-300}" "$heddle" worker --join "$work/run" \
 			--wait 60s $as 2>>"$work/log" &
 	done
 	until [ "$(committed)" ] && [ "$(committed)" -ge 2 ]; do patience || return 1; done
 	for ((i = 1; i < nmachines; i++)); do
-		ip netns exec $space$i timeout "${limit:-300}" "$heddle" worker --join 10.77.0.1:7000 \
+		ip netns exec $space$i timeout -k 2 "${limit:-300}" "$heddle" worker --join 10.77.0.1:7000 \
 			--wait 60s $as -s net.insecure_plaintext=true 2>>"$work/log" &
 	done
 	until [ "$(grep -c '"kind":"join".*"worker":1[0-9]\{6\},' "$work/run/events.ndjson")" \
