@@ -113,6 +113,11 @@ for r in p["ranks"]:
     assert abs((r["busy_s"] + sum(r["idle_s"].values())) / step - 1) < 1e-9, r
 END
 expect 0 heddle plan check overlap.plan
+for row in "1:optim.clip needs the norm" "0:the forward pass of a step begins on the new parameters"; do
+	expect 0 heddle plan gpt.yaml -n 2 -s parallel.mode=data -s optim.clip=${row%%:*}
+	says 'steps     over several workers '
+	says "${row#*:}"
+done
 expect 0 heddle plan gpt.yaml "$@" -s optim.update=2bw -s parallel.schedule=2bw --explain
 says 'steps     overlap: each begins while the one before ends'
 expect 0 heddle plan gpt.yaml "$@" -s optim.update=2bw -s parallel.schedule=2bw -s batch.virtual_nodes=1

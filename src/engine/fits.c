@@ -6,6 +6,7 @@
 #include "engine/part_int.h"
 #include "engine/closing.h"
 #include "engine/fore.h"
+#include "engine/onset.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
 #include "engine/stretch.h"
@@ -189,7 +190,8 @@ void hd_worker_memory(const struct hd_worker *w, struct hd_memory_terms *t)
 			+ hd_stretches_bytes(w, (uint32_t)arenas),
 		.inputs = sample_bytes * (eval_rows + depth * batch),
 		.kept = data->kept_bytes,
-		.own = w->stage->table_bytes + w->parts->need_table_bytes + scratch + hd_parts_link_bytes(w),
+		.own = w->stage->table_bytes + w->parts->need_table_bytes + scratch + hd_parts_link_bytes(w) +
+			hd_onset_bytes(w),
 		.device = device,
 		.process = HD_PROCESS_BYTES + data->table_bytes +
 			(w->parts->need_rests ? 0 : HD_WRITER_BYTES),

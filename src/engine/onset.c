@@ -11,11 +11,6 @@
 /* What is possible of the next step while the one at hand ends: buckets first, as the next node needs them,
  * then nodes. The tables of needs: onset_needs.c. */
 
-uint64_t hd_onset_bytes(const struct hd_worker *w)
-{
-	return w->spec.ndevices * hd_worker_store_shape(w).nslots * HD_ONSET_ELEMS * sizeof(float);
-}
-
 /* ---- what was begun ---- */
 
 void hd_onset_void(struct hd_worker *w)
@@ -371,9 +366,12 @@ static void act(struct hd_rank *rank)
 	struct hd_part part[HD_MAX_WAVE];
 	struct hd_bind bind;
 	enum hd_err err = HD_OK;
+	struct hd_recorder *recorder = w->spec.recorder;
+	const uint64_t began = hd_recorder_now(recorder);
 
 	if (at->bucket != HD_NONE) {
 		err = bring_on(rank, at->bucket);
+		hd_recorder_work(recorder, rank->id, HD_RECORDED_BROUGHT, began);
 	} else if (runs(w, rank->id)) {
 		rank->ahead = w->step->begun;
 		rank->first_ivn = 0;
@@ -382,6 +380,7 @@ static void act(struct hd_rank *rank)
 		if (!err) {
 			hd_rank_bind_wave(rank, part, &bind);
 			err = run_nodes(rank, &bind);
+			hd_recorder_work(recorder, rank->id, HD_RECORDED_AHEAD, began);
 		}
 		rank->nwave = rank->ahead = 0;
 	}

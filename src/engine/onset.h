@@ -23,7 +23,7 @@
  *    buffers, wait for the end of the step. A norm over a part of the batch reads its running statistics
  *    only where that part has a single row.
  * 6. Where an update needs the norms of all sums (clipping, trust ratios), replicated state brings nothing
- *    on before the end: hd_task_onset_waits(). Sharded state knows the norms before it updates.
+ *    on before the end: hd_job_onset_waits(). Sharded state knows the norms before it updates.
  *    What is not finite: a bucket brought on from it makes a forward that is void with the skipped step.
  * 7. Between the end of step s and the begin of s + 1 all is readable, in the store.
  *
@@ -53,7 +53,8 @@ struct hd_onset_rank {
 };
 
 struct hd_onset {
-	const char *waits;                /* hd_task_onset_waits() */
+	const char *waits;                /* hd_job_onset_waits() */
+	uint64_t bytes;                   /* of all this, in the arena */
 	/* of node i of the forward phase: bucket[first[i] .. first[i + 1]) */
 	uint8_t *needs; uint32_t *first, *bucket;
 	bool *pairs;                      /* [nnodes] of a part of one row it reads running statistics */
@@ -72,6 +73,7 @@ struct hd_onset {
 };
 
 HD_MUST_USE enum hd_err hd_onset_make(struct hd_worker *worker, struct hd_diag *diag);
+/* Of the memory prediction (fits.c); 0: there is none. Made before the worker is known to fit. */
 uint64_t hd_onset_bytes(const struct hd_worker *worker);
 void hd_onset_begin(struct hd_worker *worker);            /* a step */
 /* Rule 2. Before rank->activations is used for something else; before the reader is replaced. */

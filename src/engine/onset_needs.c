@@ -1,5 +1,6 @@
 #include "engine/onset.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,18 +11,19 @@
 /* What each node of the forward phase reads of flat vectors, made once with the worker; what keeps a job from
  * beginning a step before the end of the one before. */
 
-const char *hd_task_onset(const struct hd_task *task)
+const char *hd_job_onset(const struct hd_job *job, const struct hd_graph *train, bool late)
 {
-	const struct hd_job *job = task->job;
 	const struct { bool never; const char *why; } rows[] = {
 		{ hd_job_int(job, HD_JOB_OVERLAP) == HD_OVERLAP_OFF, "comm.overlap is off" },
 		{ hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES,
 			"state lies by stages (comm.sync), which overlap by their lists" },
-		{ task->delays.most > 0, "a step reads what an earlier one made (optim.update)" },
+		{ late, "a step reads what an earlier one made (optim.update)" },
 		{ hd_job_int(job, HD_JOB_SLICES) > 1, "slices (batch.slices) run forward inside backward" },
 		{ hd_job_int(job, HD_JOB_SAMPLES), "trace.samples names the rows of each step" },
 		{ !job->value[HD_JOB_VALUES].is_none, "trace.values looks at one step at a time" },
 		{ hd_fore_steps(job) > 0, "its virtual nodes run steps ahead by themselves" },
+		{ hd_lockstep_meetings(train) > 0, "virtual nodes meet inside the forward pass (norms over the "
+			"global batch, rows of a graph)" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -30,16 +32,33 @@ const char *hd_task_onset(const struct hd_task *task)
 	return NULL;
 }
 
-const char *hd_task_onset_waits(const struct hd_task *task)
+const char *hd_task_onset(const struct hd_task *task)
 {
-	if (hd_job_copies(task->job))
+	return hd_job_onset(task->job, &task->train, task->delays.most > 0);
+}
+
+const char *hd_job_onset_waits(const struct hd_job *job)
+{
+	if (hd_job_copies(job))
 		return NULL;
-	if (hd_job_num(task->job, HD_JOB_CLIP) > 0)
+	if (hd_job_num(job, HD_JOB_CLIP) > 0)
 		return "optim.clip needs the norm of all gradients before any parameter changes (comm.sync: "
 			"sharded, or clip: 0, does not wait for the end of a step)";
-	if (hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
+	if (hd_optims[hd_job_int(job, HD_JOB_OPTIM)].unit == HD_UNIT_TENSOR)
 		return "optim.kind needs norms of whole tensors before any parameter changes";
 	return NULL;
+}
+
+void hd_onset_say(const char *never, const char *waits, char *text, size_t size)
+{
+	if (never || waits)
+		snprintf(text, size, "%s: %s", never ?
+			"each step begins when the one before has ended at all workers" :
+			"the forward pass of a step begins when the one before has ended at its worker",
+			never ? never : waits);
+	else
+		snprintf(text, size, "the forward pass of a step begins on the new parameters that are here, "
+			"while the step before ends");
 }
 
 static enum hd_err no_memory(struct hd_diag *diag)
@@ -149,17 +168,22 @@ static enum hd_err make_ranks(struct hd_worker *w, struct hd_onset *o, struct hd
 
 enum hd_err hd_onset_make(struct hd_worker *w, struct hd_diag *diag)
 {
-	if (hd_task_onset(w->task) || hd_lockstep_needed(&w->stage->lockstep))
+	if (hd_task_onset(w->task))
 		return HD_OK;
+	const uint64_t used = w->arena.used_bytes;
 	struct hd_onset *o = hd_arena_take(&w->arena, 1, sizeof *o);
 	if (!o)
 		return no_memory(diag);
 	w->onset = o;
-	o->waits = hd_task_onset_waits(w->task);
+	o->waits = hd_job_onset_waits(w->task->job);
 	o->readable = hd_arena_take(&w->arena, w->stage->nbuckets, 1);
 	o->rows = hd_arena_take(&w->arena, w->task->job->nvns, sizeof *o->rows);
 	if (!o->readable || !o->rows)
 		return no_memory(diag);
 	enum hd_err err = make_needs(w, o, diag);
-	return err ? err : make_ranks(w, o, diag);
+	err = err ? err : make_ranks(w, o, diag);
+	o->bytes = w->arena.used_bytes - used;
+	return err;
 }
+
+uint64_t hd_onset_bytes(const struct hd_worker *w) { return w->onset ? w->onset->bytes : 0; }

@@ -360,7 +360,7 @@ static void with_clipping_nothing_is_read_before_the_end(void **state)
 	(void)state;
 	open_pair(c, wide, "optim: {kind: sgd, lr: 0.1, clip: 0.1}\n");
 	struct hd_worker *w = c->at[0].worker;
-	assert_non_null(strstr(hd_task_onset_waits(c->task), "optim.clip"));
+	assert_non_null(strstr(hd_job_onset_waits(c->task->job), "optim.clip"));
 	begin_all(c, false, false);
 	compute_all(c);
 	exchange(c, false, UINT32_MAX);
@@ -455,6 +455,34 @@ static void a_skipped_step_leaves_nothing_of_what_was_begun(void **state)
 	free(c);
 }
 
+/* Tables and copies of slots: what the arena of a worker has more of than without them, and no less than the
+ * copies alone. */
+static void its_memory_is_predicted(void **state)
+{
+	struct cluster *c = calloc(1, sizeof *c);
+	struct hd_memory_terms on, off;
+	uint64_t arena = 0;
+
+	(void)state;
+	open_pair(c, wide, ADAMW);
+	const struct hd_worker *w = c->at[0].worker;
+	hd_worker_memory(w, &on);
+	arena = w->arena.used_bytes;
+	const uint64_t slots = w->spec.ndevices * 2 * HD_ONSET_ELEMS * sizeof(float);
+	assert_true(hd_onset_bytes(w) > slots);
+	close_cluster(c);
+	open_pair(c, wide, ADAMW "comm: {overlap: off}\n");
+	w = c->at[0].worker;
+	hd_worker_memory(w, &off);
+	assert_int_equal(hd_onset_bytes(w), 0);
+	CHECK(on.own - off.own == arena - w->arena.used_bytes && on.own > off.own + slots,
+		"%llu bytes predicted, %llu taken", (unsigned long long)(on.own - off.own),
+		(unsigned long long)(arena - w->arena.used_bytes));
+	assert_true(on.total - off.total == on.own - off.own);
+	close_cluster(c);
+	free(c);
+}
+
 static void a_job_may_ask_for_none(void **state)
 {
 	static const struct { const char *more, *why; } rows[] = {
@@ -488,6 +516,7 @@ int main(void)
 		cmocka_unit_test(a_skipped_step_leaves_nothing_of_what_was_begun),
 		cmocka_unit_test(an_empty_step_leaves_what_was_begun),
 		cmocka_unit_test(a_job_may_ask_for_none),
+		cmocka_unit_test(its_memory_is_predicted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,10 @@
  * 2. Events of a device: STEP_BEGIN and STEP_END (rank 0; instr 1: committed, 0: dropped), OP per
  *    instruction (instr: its index in the rank's list; arg: hd_work_arg() of the bytes that an F or B
  *    touches, 0 for others), WAIT where it was felt (HD_WAIT_FELT_NS). A WAIT lies inside the OP in which the
- *    rank waited, or between two. SEND, RECV: name is the kind of the transfer. READ: instr is the virtual
- *    node, flow 0. OP in a control lane: what is done between steps, by name.
+ *    rank waited, or between two. "forward ahead" and "update ahead": nodes of the next step and buckets that
+ *    are brought on for them (engine/onset.h), outside of the list. SEND, RECV: name is the kind of the
+ *    transfer. READ: instr is the virtual node, flow 0. OP in a control lane: what is done between steps, by
+ *    name.
  *    Instructions of a step that was begun before (it was dropped, or the state was set back), and of a pass
  *    for virtual nodes of a lost worker, have the flag REDONE. What a pipeline does over within a pass that
  *    goes on (engine/rest.h) has not.
@@ -72,6 +74,8 @@ enum hd_recorder_lane {
  *        id           text */
 #define HD_RECORDER_NAMES(X) \
 	X(FOLD,        "fold")                                                                                 \
+	X(AHEAD,       "forward ahead")                                                                        \
+	X(BROUGHT,     "update ahead")                                                                         \
 	X(CHECKPOINT,  "checkpoint")                                                                           \
 	X(EVALUATION,  "evaluation")                                                                           \
 	X(READ,        "read")                                                                                 \

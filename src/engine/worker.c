@@ -212,6 +212,8 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err)
 		err = hd_worker_programs(w, diag);
 	if (!err)
+		err = hd_onset_make(w, diag);
+	if (!err)
 		err = hd_worker_fits(w, diag);
 	if (!err)
 		err = hd_lockstep_leaves(w, diag);
@@ -228,8 +230,6 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 		err = take_shared(w, diag);
 	if (!err)
 		err = hd_device_fingerprint(w->rank[0].device, &w->stage->train, &w->fingerprint, diag);
-	if (!err)
-		err = hd_onset_make(w, diag);
 	if (!err)
 		err = hd_held_begin(w, diag);
 	if (!err) {

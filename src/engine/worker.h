@@ -97,8 +97,12 @@ const char *hd_task_drains(const struct hd_task *task, uint32_t p);
 /* Why no step of the job begins before the end of the one before (engine/onset.h), as part of a sentence;
  * NULL: over several workers steps do. */
 const char *hd_task_onset(const struct hd_task *task);
+/* Of a job and its training graph; late: a step reads what an earlier one made (optim.update). */
+const char *hd_job_onset(const struct hd_job *job, const struct hd_graph *train, bool late);
 /* Why it then reads no new parameter before that end; NULL: it reads them as they come. */
-const char *hd_task_onset_waits(const struct hd_task *task);
+const char *hd_job_onset_waits(const struct hd_job *job);
+/* Both in a sentence, for events and plans. */
+void hd_onset_say(const char *never, const char *waits, char *text, size_t size);
 /* The same of n stages that begin at those nodes (engine/eager.h). HD_E_REFUSED: they cannot, as part of a
  * sentence. */
 HD_MUST_USE enum hd_err hd_stages_overlap(const struct hd_task *task, const uint32_t *first, uint32_t n,

@@ -17,7 +17,7 @@ static const struct { const char *text; enum hd_tl_class class; } ops[] = {
 	{ "HA", HD_TL_SEND }, { "HG", HD_TL_SEND },
 	{ "RA", HD_TL_RECEIVE }, { "RG", HD_TL_RECEIVE }, { "TAKE", HD_TL_RECEIVE },
 	{ "LD", HD_TL_READ },
-	{ "fold", HD_TL_SUM },
+	{ "fold", HD_TL_SUM }, { "forward", HD_TL_FORWARD }, { "update", HD_TL_UPDATE },
 	{ "commit", HD_TL_COMMIT }, { "checkpoint", HD_TL_COMMIT },
 };
 

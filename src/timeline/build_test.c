@@ -73,6 +73,7 @@ static void instructions_have_the_classes_of_their_names(void **state)
 		{ "I", HD_TL_BACKWARD }, { "W1.2", HD_TL_WEIGHTS }, { "STEP!3@5", HD_TL_UPDATE },
 		{ "RED2#1", HD_TL_SUM }, { "SA3.7>2#1", HD_TL_SEND }, { "RG", HD_TL_RECEIVE },
 		{ "LD0.7", HD_TL_READ }, { "commit", HD_TL_COMMIT }, { "checkpoint 7", HD_TL_COMMIT },
+		{ "forward ahead", HD_TL_FORWARD }, { "update ahead", HD_TL_UPDATE },
 		{ "BAR", HD_TL_OTHER }, { "", HD_TL_OTHER }, { "FOO", HD_TL_OTHER }, { "?", HD_TL_OTHER },
 	};
 

@@ -96,21 +96,13 @@ COMMAND(record)
 /* Once, by one of several workers. */
 static void say_overlap(struct hd_elastic *e)
 {
-	const char *never = hd_task_onset(e->task), *waits = hd_task_onset_waits(e->task);
 	char text[400];
 
 	if (e->overlap_said || e->adopted.nmembers < 2 || e->adopted.shape.nstages ||
 		hd_view_writer(&e->adopted) != atomic_load(&e->self))
 		return;
 	e->overlap_said = true;
-	if (never || waits)
-		snprintf(text, sizeof text, "%s: %s", never ?
-			"each step begins when the one before has ended at all workers" :
-			"the forward pass of a step begins when the one before has ended at its worker",
-			never ? never : waits);
-	else
-		snprintf(text, sizeof text, "the forward pass of a step begins on the new parameters that "
-			"are here, while the step before ends");
+	hd_onset_say(hd_task_onset(e->task), hd_job_onset_waits(e->task->job), text, sizeof text);
 	hd_elastic_note(e, "overlap", text);
 }
 

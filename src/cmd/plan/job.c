@@ -6,6 +6,8 @@
 #include "pipeline/draw_time.h"
 #include "planner/job_ask.h"
 #include "engine/lockstep.h"
+#include "engine/stamps.h"
+#include "engine/worker.h"
 #include "cmd/json_line.h"
 #include "cmd/plan/explain.h"
 #include "cmd/plan/spot.h"
@@ -24,6 +26,20 @@ static const char *drains_of(const struct hd_plan_input *in)
 	/* a run moves the last cut there; plans here know cuts by their times alone */
 	return early ? "the last stage has to begin where optim.cuts says (`heddle run JOB --dry-run` plans "
 		"it)" : NULL;
+}
+
+/* How steps follow each other where each worker has the whole model; NULL: stages, or one device. */
+static const char *steps_of(struct hd_cmd *cmd, const struct hd_planning *p)
+{
+	enum { MOST = 400 };
+	const struct hd_job *job = &p->in.job;
+	const bool late = hd_job_int(job, HD_JOB_UPDATE) != HD_UPDATE_FLUSH || hd_stamps_bound(job);
+	char *text = p->plan.nstages == 1 && p->in.cluster.ndevices > 1 && p->in.graph ?
+		hd_arena_take(&cmd->arena, MOST, 1) : NULL;
+
+	if (text)
+		hd_onset_say(hd_job_onset(job, p->in.graph, late), hd_job_onset_waits(job), text, MOST);
+	return text;
 }
 
 static void ask(struct hd_cmd *cmd, struct hd_planning *p)
@@ -163,6 +179,8 @@ static void print_text(struct hd_cmd *cmd, const struct hd_planning *p)
 	if (p->plan.overlap)
 		printf("steps     overlap: each begins while the one before ends; what stands here is of one "
 			"of many, from the norm of the one before to its own\n");
+	if (steps_of(cmd, p))
+		printf("steps     over several workers %s\n", steps_of(cmd, p));
 	printf("step      %.4f ms predicted for %u virtual nodes; the busiest rank works %.4f ms, bubble "
 		"%.1f %%\n", hd_job_plan_step_s(&p->plan) * 1e3,
 		p->in.job.nvns, seconds(p, sim->busiest) * 1e3, hd_sim_plan_bubble(sim) * 100);
@@ -207,6 +225,8 @@ static void print_json(struct hd_cmd *cmd, const struct hd_planning *p, const st
 	hd_json_put_text(w, "schedule", p->plan.schedule.heading);
 	hd_json_put_bool(w, "runs", p->plan.whole);
 	hd_json_put_bool(w, "overlap", p->plan.overlap);
+	if (steps_of(cmd, p))
+		hd_json_put_text(w, "steps", steps_of(cmd, p));
 	hd_json_put_i64(w, "tensor", p->plan.tensor ? p->plan.tensor : 1);
 	hd_json_put_i64(w, "tensor_shards", p->ask.tensor_shards);
 	hd_json_put_bool(w, "sequence_shards", p->ask.sequence);
