@@ -752,7 +752,7 @@ static enum hd_err check_servers(struct hd_job_reader *reader)
 {
 	const struct hd_job *job = reader->job;
 
-	hd_job_at(reader, HD_JOB_SERVERS);
+	hd_job_at(reader, HD_JOB_COPIES);
 	return hd_job_servers(job) >= hd_job_copies(job) || !hd_job_servers(job) ? HD_OK :
 		hd_job_refuse(reader, "comm.servers: %u workers hold no comm.copies: %u of each part of the "
 			"slots: write as many servers, or more", hd_job_servers(job), hd_job_copies(job));

@@ -247,7 +247,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ SMALLEST "comm: {primitive: halving-doubling}\nparallel: {mode: pipeline}\n", "tiny.yaml:5:19: comm.primitive: halving-doubling goes with whole models" },
 	{ SMALLEST "comm: {buckets: 0}\n", "tiny.yaml:5:17: comm.buckets" },
 	{ SMALLEST "elastic: {redundancy: lazy}\n", "tiny.yaml:5:23: elastic.redundancy: lazy holds the state of stages (comm.sync: stages) at another worker too; with comm.sync: allreduce every worker holds all of the state" },
-	{ SMALLEST "comm: {sync: parameter-server, copies: 3}\n", "tiny.yaml:5:7: comm.servers: 2 workers hold no comm.copies: 3 of each part" },
+	{ SMALLEST "comm: {sync: parameter-server, copies: 3}\n", "tiny.yaml:5:40: comm.servers: 2 workers hold no comm.copies: 3 of each part" },
 	{ SMALLEST "comm: {sync: sharded}\nelastic: {redundancy: lazy}\n", "tiny.yaml:6:23: elastic.redundancy: lazy holds the state of stages (comm.sync: stages) at another worker too; with comm.sync: sharded comm.copies says" },
 	{ SMALLEST "elastic: {pause_max: soon}\n", "tiny.yaml:5:22: elastic.pause_max" },
 	{ SMALLEST "notice: {sourc: ec2}\n", "tiny.yaml:5:10: there is no key elastic.notice.sourc; did you mean elastic.notice.source?" },
