@@ -16,6 +16,19 @@ expect 0 heddle trace merge mlp -o again.hdt
 cmp -s again.hdt mlp/trace/run.hdt || failed "merged with what was merged before it is another file"
 passed "a run's recordings are one file; merging again changes no byte"
 
+# of two events that begin together the longer one lies around the other, and the inner one counts
+train run mlp.yaml --out pipe --workers 2 --devices 1 -s parallel.mode=pipeline
+expect 0 heddle trace merge pipe -o pipe.json
+sed -n 's/.*"name":"\(transfer\|R[AG]\)",\("pid":.*,"ts":[^,]*\),"dur":\([0-9.]*\).*/\1 \2 \3/p' \
+	pipe.json >waits
+awk '$1 == "transfer" { wait[$2] = $3; next } { op[$2] = $3 }
+	END { for (at in wait) if (at in op) { n++; bad += wait[at] > op[at] } print n + 0, bad + 0 }' waits \
+	>inside
+read -r n outside <inside
+[ "$n" -gt 0 ] || failed "no stage waited for another one"
+same "$outside" 0 "waits that end after their instructions, of $n"
+passed "waits lie inside their instructions"
+
 expect 0 heddle simulate --schedule gpipe -p 2 -m 4 --trace sim.hdfr
 expect 0 heddle trace merge sim.hdfr mlp/flight/0.hdfr -o a.hdt
 expect 0 heddle trace merge mlp/flight/0.hdfr sim.hdfr mlp -o b.hdt

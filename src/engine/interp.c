@@ -376,19 +376,21 @@ static bool runs_in(enum hd_section section, const struct hd_ins_runner *rows, c
 /* Of what is recorded all passes but the step's own are for workers that are gone. */
 static bool is_repair(const struct hd_worker *w) { return w->step->work != hd_worker_work(w); }
 
-/* The wait first: it ends no later. */
+/* A wait lies inside its instruction: it is written first, and the instruction ends after it. */
 static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began, uint64_t ended)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
-	const struct hd_recorder_op op = { .began = began, .ended = ended, .bytes = touched(rank, ins),
+	struct hd_recorder_op op = { .began = began, .ended = ended, .bytes = touched(rank, ins),
 		.instr = i,
 		.vn = hd_ins_uses(ins->op, 'v') ? ins->vn : UINT32_MAX,
 		.stage = hd_ins_uses(ins->op, 's') ? ins->stage : UINT32_MAX, .op = ins->op,
 		.flags = (uint8_t)((ins->flags & HD_INS_SHADOW ? HD_EVENT_FLAG_SHADOW : 0) |
 			(is_repair(rank->worker) ? HD_EVENT_FLAG_REDONE : 0)) };
 
-	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG || ins->op == HD_INS_TAKE)
+	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG || ins->op == HD_INS_TAKE) {
 		hd_recorder_wait(recorder, rank->id, began, HD_WAIT_TRANSFER);
+		op.ended = hd_recorder_now(recorder);
+	}
 	hd_recorder_op(recorder, rank->id, &op);
 }
 
