@@ -351,7 +351,8 @@ static void count(struct hd_rank *rank, const struct hd_ins *ins, uint64_t took_
 		return;
 	w->step->record.ins_ns[ins->op] += took_ns;
 	atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
-	const uint64_t own_ns = took_ns - waited_ns;      /* a worker that waits for others does not hang */
+	/* a worker that waits for others does not hang; what it waited another clock says (now_of()) */
+	const uint64_t own_ns = took_ns > waited_ns ? took_ns - waited_ns : 0;
 	if (own_ns > atomic_load_explicit(&w->longest_ns, memory_order_relaxed))
 		atomic_store_explicit(&w->longest_ns, own_ns, memory_order_relaxed);
 }

@@ -1,5 +1,8 @@
 #include "engine/meeting.h"
 
+#include <stdlib.h>
+
+#include "engine/recorder.h"
 #include "engine/testing_net.h"
 
 /* Workers that meet at norms over the global batch: digests and losses are those of one device, bit for bit,
@@ -325,6 +328,38 @@ static void memory_counts_what_is_exchanged(void **state)
 	free(net);
 }
 
+#ifdef HD_FAILPOINTS
+/* The recorder's clock may run slower than that of waits; here it stands still. */
+static void what_took_less_than_was_awaited_took_nothing(void **state)
+{
+	char folder[] = "/tmp/hd_meeting_XXXXXX";
+	struct net *net = malloc(sizeof *net);
+	struct hd_recorder *recorder = NULL;
+	struct hd_diag diag = { "" };
+	struct hd_fs fs;
+
+	(void)state;
+	hd_fs_real(&fs);
+	assert_non_null(mkdtemp(folder));
+	setenv("HD_TRACE_CLOCK", "0,-1e6", 1);
+	CHECK(hd_recorder_open(&recorder, &(struct hd_recorder_spec){ .fs = &fs, .folder = folder,
+		.nranks = 1, .nslots = 4096 }, &diag) == HD_OK, "%s", diag.text);
+	unsetenv("HD_TRACE_CLOCK");
+	seed = 8;
+	open_net(net, 13, uneven, 3, 1);
+	struct hd_worker *w = net->at[0].worker;
+	w->spec.recorder = recorder;
+	step(net, "by a clock that stands still");
+	assert_true(hd_dist_awaited_ns(w) > 0);
+	assert_true(hd_worker_longest_ns(w) < UINT64_C(3600000000000));
+	w->spec.recorder = NULL;
+	close_net(net);
+	hd_recorder_close(recorder);
+	assert_int_equal(hd_fs_remove_tree(&fs, folder, NULL), HD_OK);
+	free(net);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +371,9 @@ int main(void)
 		cmocka_unit_test(letters_are_those_of_the_list),
 		cmocka_unit_test(a_probe_computes_one_virtual_node_as_all_there_is),
 		cmocka_unit_test(nothing_is_awaited_where_nothing_is_met),
+#ifdef HD_FAILPOINTS
+		cmocka_unit_test(what_took_less_than_was_awaited_took_nothing),
+#endif
 		cmocka_unit_test(none_is_computed_apart),
 		cmocka_unit_test(memory_counts_what_is_exchanged),
 	};
