@@ -315,10 +315,13 @@ static void count_held(struct hd_recorder *r, uint64_t at, uint64_t ns)
 static void look_at_quota(struct hd_recorder *r)
 {
 	struct hd_throttle *h = &r->back.held;
-	const uint64_t now = hd_recorder_now(r), before = h->ns, at = h->at;
+	const uint64_t now = hd_recorder_now(r), before = h->ns;
 	uint64_t said;
 
-	if ((h->first && now - at < HD_RECORDER_HELD_NS) || !hd_throttle_read(&said))
+	if (r->back.held_looked && now - r->back.held_looked < HD_RECORDER_HELD_NS)
+		return;
+	r->back.held_looked = now;
+	if (!hd_throttle_read(&said))
 		return;
 	hd_throttle_grow(h, said, now);
 	if (h->ns == before) {
@@ -347,12 +350,12 @@ static void run(void *user)
 			const int64_t due = now + (window ? DRAIN_NS : HD_RECORDER_BEAT_NS);
 			(void)hd_cond_wait(&b->woken, &b->lock, due);
 			beat(r, &clock, due);
-			look_at_quota(r);
 		}
 		quit = b->quit;
 		const bool dump = b->dump;
 		b->dump = false;
 		hd_lock_give(&b->lock);
+		look_at_quota(r);         /* without the lock: files that may be slow to read */
 		drain(r);
 		if (dump)
 			snapshot(r, "asked for");

@@ -34,7 +34,8 @@ struct hd_recorder_back {
 	struct hd_drain *drain; uint64_t lost;    /* owned; lost: slots that it missed, as was said */
 	struct hd_flight_view view;
 	struct hd_usage usage; uint64_t waited_ns;               /* of its thread */
-	struct hd_throttle held; uint64_t held_before;               /* before: when it had last not grown */
+	/* before: when it had last not grown; looked: when it was read, or could not be */
+	struct hd_throttle held; uint64_t held_before, held_looked;
 	int dumps;                        /* SIGQUITs seen */
 	uint64_t stalled;                 /* begin of the step that was taken too long; 0 */
 	uint64_t buffer[HD_RECORDER_COPY];
