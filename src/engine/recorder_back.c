@@ -114,7 +114,7 @@ static void give_up(struct hd_recorder *r, const struct hd_diag *why)
 	end_window(r);
 }
 
-/* What the file has not, of all its windows; once more where there is more. */
+/* What the file has not, of all its windows; once more at the end of one where there is more. */
 static void say_lost(struct hd_recorder *r)
 {
 	const uint64_t lost = hd_drain_lost(r->back.drain);
@@ -123,8 +123,8 @@ static void say_lost(struct hd_recorder *r)
 	if (lost <= r->back.lost)
 		return;
 	r->back.lost = lost;
-	snprintf(text, sizeof text, "the trace misses %" PRIu64 " events: they were overwritten before they "
-		"were read; raise trace.flight_slots", lost);
+	snprintf(text, sizeof text, "the trace misses %" PRIu64 " events so far: they were overwritten "
+		"before they were read; raise trace.flight_slots", lost);
 	say(r, "trace_lost", text);
 }
 
@@ -150,10 +150,12 @@ static void drain(struct hd_recorder *r)
 	}
 	if (err) {
 		give_up(r, &diag);
-	} else if (over) {
-		say_lost(r);
-		end_window(r);
+		return;
 	}
+	if (over || !b->lost)             /* that of a window that ends with the process comes too late */
+		say_lost(r);
+	if (over)
+		end_window(r);
 }
 
 /* ---- copies of the flight file ---- */

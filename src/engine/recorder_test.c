@@ -626,6 +626,28 @@ static void what_a_trace_misses_is_said(void **state)
 	hd_recorder_close(recorder);
 }
 
+/* Of a trace of all steps, which ends with the process: while somebody listens. */
+static void what_a_trace_without_an_end_misses_is_said(void **state)
+{
+	struct hd_recorder *recorder = open_traced();
+	struct hd_recorder_said said = { "", "" };
+	struct hd_clock clock;
+
+	(void)state;
+	hd_clock_real(&clock);
+	const int64_t until = hd_clock_now_ns(&clock) + INT64_C(30000000000);
+	hd_recorder_record(recorder, 0, UINT64_MAX);
+	for (uint64_t step = 0; !hd_recorder_said(recorder, &said) && hd_clock_now_ns(&clock) < until;
+		step++) {
+		hd_recorder_step_begin(recorder, step);
+		for (uint32_t i = 0; i < 400000; i++)
+			put_op(recorder, 0);
+		hd_recorder_step_end(recorder, step, true);
+	}
+	CHECK(!strcmp(said.kind, "trace_lost"), "%s: %s", said.kind, said.text);
+	hd_recorder_close(recorder);
+}
+
 #ifdef HD_FAILPOINTS
 /* By a clock that runs some thousand times as fast: five of its seconds are soon over. */
 static void a_step_that_stands_still_is_copied(void **state)
@@ -729,6 +751,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(devices_that_find_no_lane_are_named, make_folder,
 			drop_folder),
 		cmocka_unit_test_setup_teardown(what_a_trace_misses_is_said, make_folder, drop_folder),
+		cmocka_unit_test_setup_teardown(what_a_trace_without_an_end_misses_is_said, make_folder,
+		drop_folder),
 		cmocka_unit_test_setup_teardown(a_step_that_is_begun_again_is_marked, make_folder,
 			drop_folder),
 #ifdef HD_FAILPOINTS
