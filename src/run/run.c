@@ -633,10 +633,10 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 
 	if (hd_run_evaluates(run, end))
 		err = evaluate(run, diag);
-	run->asked_ns += hd_clock_now_ns(run->clock) - began_ns;
 	*reached = run->target_reached;
 	if (!err && !end && !*reached)
 		err = look_at_closing(run, diag);
+	run->asked_ns += hd_clock_now_ns(run->clock) - began_ns;
 	if (!err && end)
 		err = hd_run_save(run, diag);
 	else if (!err && (is_asked(run) ? run->asked_saves : hd_run_saves(run, false)))
