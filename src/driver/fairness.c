@@ -164,14 +164,14 @@ static void react(struct hd_fairness *f, const struct hd_view *view, const struc
 	}
 	memcpy(was, depth, sizeof was);
 	const struct hd_fair_answer a = hd_fair_react(&f->fair, w, found, depth);
+	if (!f->fair.any)                 /* no answer is in force: UNDO, or the last ones were taken back */
+		memset(f->ordered, 0, sizeof f->ordered);
 	if (a.act == HD_FAIR_STAY)
 		return;
 	say_answer(f, view, w, was, depth, a, out);
-	for (uint32_t i = 0; i < f->n; i++)
+	for (uint32_t i = 0; i < f->n && a.act != HD_FAIR_UNDO; i++)
 		if (depth[i] != was[i])
 			f->ordered[i] = depth[i];
-	if (a.act == HD_FAIR_UNDO)
-		memset(f->ordered, 0, sizeof f->ordered);
 }
 
 bool hd_fairness_step(struct hd_fairness *f, const struct hd_view *view, int64_t now_ns,
@@ -187,8 +187,10 @@ bool hd_fairness_step(struct hd_fairness *f, const struct hd_view *view, int64_t
 	const struct hd_fair_window *w = close_window(f);
 	hd_fair_judge(f->window, f->nwindows, f->flagged, &found);
 	memcpy(before, f->ordered, sizeof before);
-	say_flags(f, w, &found, out);
-	react(f, view, w, &found, out);
+	if (!found.stalled) {             /* where none read, or got anything, none is worse */
+		say_flags(f, w, &found, out);
+		react(f, view, w, &found, out);
+	}
 	for (uint32_t i = 0; i < f->n; i++)
 		if (f->ordered[i] || before[i])
 			out->order[out->norders++] = (struct hd_fairness_order){ f->member[i],

@@ -10,7 +10,8 @@
  * 4. Waiting of less than a hundredth of a window is none.
  * 5. A move of virtual nodes is proposed, not made: maps follow measured paces (reshape.h), which have the
  *    waits for data in them. The sentence says what the shares ask for.
- * 6. Every answer, every worker that is flagged, and the end of it is an event. No bit depends on any of it.
+ * 6. A window in which no member wanted to read, or none got anything, is a gap: what was found stays.
+ * 7. Every answer, every worker that is flagged, and the end of it is an event. No bit depends on any of it.
  *
  * Plain values, no clock: time is an argument. Threads: one. */
 #ifndef HD_DRIVER_FAIRNESS_H
@@ -19,7 +20,8 @@
 #include "data/fair.h"
 #include "protocol/view.h"
 
-enum { HD_FAIRNESS_TEXT = 320, HD_FAIRNESS_SAID = 4 };
+/* of a window: each worker is named or no more, an answer ends, another is given */
+enum { HD_FAIRNESS_TEXT = 320, HD_FAIRNESS_SAID = HD_FAIR_WORKERS + 2 };
 
 struct hd_fairness_said { const char *kind; uint32_t worker; char text[HD_FAIRNESS_TEXT]; };
 struct hd_fairness_order { uint32_t worker, depth; };      /* depth 0: its own */

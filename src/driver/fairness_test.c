@@ -224,6 +224,58 @@ static void orders_end_with_what_they_answer(void **state)
 	CHECK(strstr(s.text, "all read as they would again"), "%s", s.text);
 }
 
+/* An answer that brought nothing is taken back, and its order ends, too, when all are served alike again. */
+static void what_was_taken_back_is_ordered_no_more(void **state)
+{
+	(void)state;
+	open_store(4, 1e9, 0.02, false);
+	s.path[2] = 12e6;
+	run_s(600);
+	assert_true(s.nanswers > 1);
+	s.path[2] = 0;
+	run_s(600);
+	for (uint32_t i = 0; i < s.n; i++)
+		CHECK(!s.ordered[i], "worker %u has to read %u at once: %s", 10 + i, s.ordered[i], s.text);
+}
+
+/* Half of eight behind a slow switch: each is named, and what is answered is said. */
+static void all_that_are_flagged_at_once_are_named(void **state)
+{
+	(void)state;
+	open_store(8, 4e9, 0.02, false);
+	for (uint32_t i = 0; i < 4; i++)
+		s.path[i] = 12e6;
+	run_s(60);
+	CHECK(s.nflagged == 4 && s.nanswers == 1, "%u named, %u answers", s.nflagged, s.nanswers);
+	for (uint32_t i = 0; i < 4; i++)
+		s.path[i] = 0;
+	s.path[4] = 12e6;
+	run_s(120);
+	assert_true(s.f.flagged[4]);
+	assert_int_equal(s.nflagged, 5);
+}
+
+/* A window without reading (an evaluation), or without a byte for any worker, says nothing of slow ones. */
+static void a_window_without_reading_changes_nothing(void **state)
+{
+	const struct hd_fair_part idle = { .depth = 8, .knee = 64 }, still = { .demanded = 1, .waited_s = 9,
+		.depth = 8, .knee = 64 };
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		struct hd_fairness_out out;
+		open_store(4, 1e9, 0.02, false);
+		s.path[2] = 12e6;
+		run_s(100);
+		assert_true(s.f.flagged[2]);
+		for (uint32_t i = 0; i < 4; i++)
+			hd_fairness_take(&s.f, &s.view, 10 + i, k ? &still : &idle, (int64_t)(s.now_s * 1e9));
+		assert_true(hd_fairness_step(&s.f, &s.view, (int64_t)(s.now_s * 1e9), &out));
+		CHECK(!out.nsaid, "%d: %s: %s", k, out.said[0].kind, out.said[0].text);
+		assert_true(s.f.flagged[2]);
+	}
+}
+
 /* Others in the view, and one that says nothing. */
 static void windows_are_of_the_members(void **state)
 {
@@ -254,6 +306,9 @@ int main(void)
 		cmocka_unit_test(a_worker_that_others_crowd_out_waits_half_as_long),
 		cmocka_unit_test(a_slow_path_has_its_virtual_nodes_moved),
 		cmocka_unit_test(orders_end_with_what_they_answer),
+		cmocka_unit_test(what_was_taken_back_is_ordered_no_more),
+		cmocka_unit_test(all_that_are_flagged_at_once_are_named),
+		cmocka_unit_test(a_window_without_reading_changes_nothing),
 		cmocka_unit_test(windows_are_of_the_members),
 	};
 
