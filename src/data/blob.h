@@ -75,6 +75,9 @@ struct hd_blob {
 	char version[HD_BLOB_VERSION];
 	const char *by;                  /* of files: what reads, "io_uring" or "threads"; else NULL */
 	struct hd_diag by_why;           /* why io_uring is not it where it was to be */
+	/* of files: whose rings are used, so that a set of many files has few open; NULL: its own. Set before
+	 * it is read from; nothing reads when that one is closed */
+	struct hd_blob *rings;
 	_Atomic uint64_t requests, bytes, wasted, retries;
 	/* as of the rules; another one may be set while nothing reads */
 	void (*waits)(void *user, const char *text);

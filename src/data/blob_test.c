@@ -1,5 +1,6 @@
 #include "data/blob.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,44 @@ static void a_file_that_is_cut_off_is_another_one(void **state)
 		}
 }
 
+static uint32_t files_open(void)
+{
+	uint32_t n = 0;
+
+	for (int id = 0; id < 1024; id++)
+		n += fcntl(id, F_GETFD) >= 0;
+	return n;
+}
+
+/* A set may have thousands of shards. */
+static void many_stores_have_few_rings(void **state)
+{
+	enum { MANY = 16, PIECES = 8 };
+	const struct hd_blob_rules rules = { .direct = HD_DIRECT_NEVER, .api = HD_API_URING };
+	const struct hd_ranges_knobs knobs = { PIECES, 4096, 0 };
+	static uint8_t into[PIECES][100];
+	const uint32_t before = files_open();
+	struct hd_range range[PIECES];
+	struct hd_blob *store[MANY];
+
+	(void)state;
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_int_equal(hd_blob_open(&store[i], path, &rules, NULL), HD_OK);
+	CHECK(files_open() == before + 2 * MANY, "%u files for %d stores", files_open() - before, MANY);
+	for (uint32_t i = 0; i < MANY; i++) {
+		store[i]->rings = i ? store[0] : NULL;
+		for (uint32_t k = 0; k < PIECES; k++)
+			range[k] = (struct hd_range){ 20000 * k + i, 100, into[k] };
+		assert_int_equal(hd_blob_read(store[i], range, PIECES, &knobs, NULL), HD_OK);
+		for (uint32_t k = 0; k < PIECES; k++)
+			assert_memory_equal(into[k], held + 20000 * k + i, 100);
+	}
+	CHECK(files_open() <= before + 2 * MANY + 1, "%u files for %d stores", files_open() - before, MANY);
+	for (uint32_t i = MANY; i-- > 0;)
+		hd_blob_close(store[i]);
+	assert_int_equal(files_open(), before);
+}
+
 static void what_is_no_file_says_so(void **state)
 {
 	struct hd_diag diag = { "" };
@@ -236,6 +275,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_is_removed_is_read_on),
 		cmocka_unit_test(a_range_behind_the_end_is_refused),
 		cmocka_unit_test(a_file_that_is_cut_off_is_another_one),
+		cmocka_unit_test(many_stores_have_few_rings),
 		cmocka_unit_test(what_is_no_file_says_so),
 		cmocka_unit_test(waits_double_and_are_drawn),
 	};

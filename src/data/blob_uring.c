@@ -4,7 +4,8 @@
 #include "sys/uring.h"
 #include "data/blob_file_int.h"
 
-/* A file's requests by io_uring: a call has a ring of its own, so its thread alone has them all in flight.
+/* A file's requests by io_uring: a call has a ring of its own, so its thread alone has them all in flight;
+ * stores that share rings have as many as there were calls at once.
  * What ends short or fails is read once more by pread, which knows the end of a file and says what is wrong.
  * Memory is not registered with the kernel: what may be locked is often too little for it. */
 
@@ -138,8 +139,15 @@ static void lane_close(struct hd_uring_lane *lane)
 	hd_free(lane);
 }
 
-static struct hd_uring_lane *lane_take(struct hd_file_store *f, struct hd_diag *diag)
+static struct hd_file_store *owner_of(struct hd_file_store *f)
 {
+	return f->store.rings ? (struct hd_file_store *)f->store.rings : f;
+}
+
+static struct hd_uring_lane *lane_take(struct hd_file_store *reader, struct hd_diag *diag)
+{
+	struct hd_file_store *f = owner_of(reader);
+
 	hd_lock_take(&f->lock);
 	struct hd_uring_lane *lane = f->lane;
 	if (lane)
@@ -157,21 +165,24 @@ static struct hd_uring_lane *lane_take(struct hd_file_store *f, struct hd_diag *
 	return NULL;
 }
 
-static void lane_give(struct hd_file_store *f, struct hd_uring_lane *lane)
+static void lane_give(struct hd_file_store *reader, struct hd_uring_lane *lane)
 {
+	struct hd_file_store *f = owner_of(reader);
+
 	hd_lock_take(&f->lock);
 	lane->after = f->lane;
 	f->lane = lane;
 	hd_lock_give(&f->lock);
 }
 
+/* The ring is not kept: thousands of files may be open that are not read yet. */
 bool hd_blob_uring_probe(struct hd_file_store *f)
 {
 	struct hd_diag why = { "" };
 	struct hd_uring_lane *lane = lane_take(f, &why);
 
 	if (lane)
-		lane_give(f, lane);
+		lane_close(lane);
 	else
 		(void)hd_fail(&f->store.by_why, HD_E_REFUSED, "%.300s: files are read by threads",
 			why.text[0] ? why.text : "no memory for io_uring");

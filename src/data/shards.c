@@ -536,6 +536,8 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 	reader->set.reading = &hd_shards_reading;
 	for (uint32_t i = 0; i < set->nshards; i++) {
 		set->shard[i].blob->served = &set->served;
+		if (i && set->shard[i].blob->by && set->shard[0].blob->by)
+			set->shard[i].blob->rings = set->shard[0].blob;
 		set->shard[i].blob->waits = hd_shards_waits;
 		set->shard[i].blob->waits_user = set;
 		set->shard[i].blob->group = (uint32_t)((uint64_t)i * HD_FAIR_FILES / set->nshards);
