@@ -169,7 +169,8 @@ static enum hd_err tune_gap(struct tuned *t, struct hd_ranges_knobs *kept, int64
 	struct hd_ranges_knobs k[GAPS];
 	double value[GAPS][ROUNDS], best = 0;
 	enum hd_err err = HD_OK;
-	uint32_t n = 0;
+	uint32_t n = 0, rounds = 0;       /* whole ones */
+	bool late = false;
 
 	kept->gap_bytes = hd_blob_knobs(t->blob).gap_bytes;
 	if (t->blob->size_bytes < 2 * PIECE + GAP_MOST || hd_clock_now_ns(&t->cmd->clock) >= until_ns)
@@ -178,20 +179,25 @@ static enum hd_err tune_gap(struct tuned *t, struct hd_ranges_knobs *kept, int64
 	for (uint32_t gap = 4 << 10; gap <= GAP_MOST && gap <= kept->size_bytes && n < GAPS; gap *= 4)
 		k[n++] = (struct hd_ranges_knobs){ kept->depth, kept->size_bytes, gap };
 	t->pairs = true;
-	for (uint32_t round = 0; round < ROUNDS; round++)
-		for (uint32_t i = 0; i < n && !err; i++)
-			err = measure(t, k[i], SWEEP_MOST_MS, &value[i][round]);
+	for (; rounds < ROUNDS && !err && !late; rounds += !late)
+		for (uint32_t i = 0; i < n && !err && !late; i++) {
+			err = measure(t, k[i], SWEEP_MOST_MS, &value[i][rounds]);
+			late = (i + 1 < n || rounds + 1 < ROUNDS) &&
+				hd_clock_now_ns(&t->cmd->clock) >= until_ns;
+		}
 	t->pairs = false;
+	if (!rounds)
+		return err;               /* of no round there is all */
 	for (uint32_t i = 0; i < n && !err; i++) {
 		char text[HD_TUNE_TEXT];
-		qsort(value[i], ROUNDS, sizeof value[i][0], by_value);
-		best = value[i][ROUNDS / 2] > best ? value[i][ROUNDS / 2] : best;
+		qsort(value[i], rounds, sizeof value[i][0], by_value);
+		best = value[i][rounds / 2] > best ? value[i][rounds / 2] : best;
 		(void)snprintf(text, sizeof text, "gap %u KiB: %.1f MB/s", k[i].gap_bytes >> 10,
-			value[i][ROUNDS / 2] / 1e6);
+			value[i][rounds / 2] / 1e6);
 		note(t, text);
 	}
 	for (uint32_t i = n; i-- > 0 && !err;)
-		if (value[i][ROUNDS / 2] >= 0.95 * best)
+		if (value[i][rounds / 2] >= 0.95 * best)
 			kept->gap_bytes = k[i].gap_bytes;
 	return err;
 }
@@ -208,7 +214,8 @@ static enum hd_err tune_and_print(struct tuned *t)
 	if (t->explain && json)
 		hd_json_open_array(w, "decisions");
 	const uint64_t most_ms = hd_args_count(&t->cmd->args, HD_OPT_FOR, INT32_MAX);
-	const int64_t until_ns = hd_clock_now_ns(&t->cmd->clock) + (int64_t)most_ms * HD_NS_PER_MS;
+	const int64_t until_ns = hd_clock_now_ns(&t->cmd->clock) +
+		(int64_t)(most_ms < INT32_MAX ? most_ms : INT32_MAX) * HD_NS_PER_MS;
 	enum hd_err err = tune(t, &tuner);
 	if (!err)
 		err = tune_gap(t, &tuner.kept, until_ns);
