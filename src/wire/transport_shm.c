@@ -288,8 +288,11 @@ static bool shm_room(struct hd_conn *conn)
 	struct shm *s = conn->own;
 	const uint64_t tail = atomic_load_explicit(&s->out->tail.v, memory_order_acquire);
 
-	/* a tail that lies is found by the next write */
-	return s->out_head - tail < s->limit || looks_again(&s->out->writer_sleeps.v, &s->out->tail.v, tail);
+	const uint64_t used = s->out_head - tail;
+
+	/* a tail that lies is found by the next write, which there must be */
+	return used < s->limit || used > RING ||
+		looks_again(&s->out->writer_sleeps.v, &s->out->tail.v, tail);
 }
 
 static void shm_close(struct hd_conn *conn)
