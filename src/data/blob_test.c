@@ -191,14 +191,15 @@ static void a_file_that_is_cut_off_is_another_one(void **state)
 			struct hd_blob *store;
 			int fd = mkstemp(other);
 			assert_true(fd >= 0 && write(fd, held, BYTES) == BYTES);
-			if (!hd_blob_open(&store, other, &rules, &diag)) {
+			const enum hd_err err = hd_blob_open(&store, other, &rules, &diag);
+			unlink(other);
+			if (!err) {
 				assert_int_equal(ftruncate(fd, 5000), 0);
 				assert_int_equal(hd_blob_read(store, &all, 1, &knobs, &diag), HD_E_INTEGRITY);
 				CHECK(strstr(diag.text, "ends at byte 5000"), "%s: %s", store->by, diag.text);
 				hd_blob_close(store);
 			}
 			close(fd);
-			unlink(other);
 		}
 }
 
