@@ -31,6 +31,21 @@ done <<END
 END
 passed "$n settings: the bits of one device"
 
+# what buckets take is judged before a worker starts: one of several stages is held by all of them
+staged="--workers 2 --devices 1 -s comm.sync=stages -s parallel.mode=pipeline"
+predicted() { grep -o 'worker 0: memory: .*gradients [0-9.]*' out err; }
+# shellcheck disable=SC2086  # several words
+{
+	expect 0 heddle run wide.yaml $staged --dry-run
+	was=$(predicted)
+	expect 0 heddle run wide.yaml $staged --dry-run -s comm.buckets=1GiB
+	[ "$(predicted)" != "$was" ] || failed "a single bucket takes what four take: $was"
+	expect 11 heddle run wide.yaml --out unfit -q $staged -s comm.buckets=1GiB -s workers.memory=32MiB
+	says 'the job needs'
+	[ ! -d unfit ] || failed "workers were started that do not fit"
+}
+passed "buckets that do not fit are refused"
+
 # a tied weight, whose gradient has two parts
 write_jobs 3
 expect 0 heddle run gpt.yaml --out gpt-one --devices 1 -q

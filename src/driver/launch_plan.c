@@ -304,6 +304,38 @@ static void say_comm(const struct hd_launch *launch, const struct hd_comm_settle
 	launch_note(&launch->spec, "choice", line, line);
 }
 
+/* State by stages was judged with the layout's buckets: one of several stages is held by all of them, and
+ * places are as large as the largest. What auto takes is judged when that is known. */
+static enum hd_err fits_cut(const struct hd_launch *launch, struct hd_diag *diag)
+{
+	if (!launch->task->comm.nsegments || !launch->spec.worker || is_auto(launch->job) ||
+		hd_job_int(launch->job, HD_JOB_SYNC) != HD_SYNC_STAGES)
+		return HD_OK;
+	return fits(launch, NULL, launch->spec.target, 0, diag);
+}
+
+/* Of comm.buckets: auto they stay as they are where those by times do not fit. */
+static enum hd_err settle_comm(struct hd_launch *launch, struct hd_comm_settled *settled,
+	struct hd_diag *diag)
+{
+	struct hd_comm_settling how = { launch->costs, launch->spec.target, false };
+	struct hd_job_value *value = launch->job->value;
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_comm_settle(settled, &value[HD_JOB_COMM_SETTLED], launch->task, &how,
+		&launch->arena, diag);
+
+	if (err || !(err = fits_cut(launch, &why)))
+		return err;
+	if (!hd_run_is_unfit(err) || !value[HD_JOB_COMM_BUCKETS].is_auto)
+		return hd_fail(diag, err, "%s", why.text);
+	how.uncut = true;
+	err = hd_comm_settle(settled, &value[HD_JOB_COMM_SETTLED], launch->task, &how, &launch->arena, diag);
+	if (!err && !*settled->why)
+		snprintf(settled->why, sizeof settled->why, "comm.buckets: auto: buckets by times do not fit "
+			"workers.memory, and stay as they are");
+	return err;
+}
+
 /* For this start. */
 static bool is_given(const struct hd_job *job, enum hd_job_key key)
 {
@@ -312,7 +344,6 @@ static bool is_given(const struct hd_job *job, enum hd_job_key key)
 
 enum hd_err launch_comm(struct hd_launch *launch, struct hd_diag *diag)
 {
-	const struct hd_comm_settling how = { launch->costs, launch->spec.target };
 	struct hd_job_value *value = &launch->job->value[HD_JOB_COMM_SETTLED];
 	struct hd_comm_settled settled;
 
@@ -320,7 +351,7 @@ enum hd_err launch_comm(struct hd_launch *launch, struct hd_diag *diag)
 	if (!launch->spec.target || (!value->is_none && !is_given(launch->job, HD_JOB_COMM_ORDER) &&
 		!is_given(launch->job, HD_JOB_COMM_BUCKETS)))
 		return HD_OK;
-	enum hd_err err = hd_comm_settle(&settled, value, launch->task, &how, &launch->arena, diag);
+	enum hd_err err = settle_comm(launch, &settled, diag);
 	if (err)
 		return err;
 	say_comm(launch, &settled);

@@ -45,8 +45,10 @@ static int64_t most_bytes(const struct hd_layout *layout, uint32_t nworkers)
 }
 
 static enum hd_err cut(struct hd_comm_settled *s, struct hd_comm_cut *made, struct hd_task *task,
-	const struct hd_comm_ask *ask, uint32_t nworkers, struct hd_arena *arena, struct hd_diag *diag)
+	const struct hd_comm_ask *ask, const struct hd_comm_settling *how, struct hd_arena *arena,
+	struct hd_diag *diag)
 {
+	const uint32_t nworkers = how->nworkers;
 	const struct hd_job_value *bytes = &task->job->value[HD_JOB_COMM_BUCKETS];
 
 	*made = (struct hd_comm_cut){ .nbuckets = 0 };
@@ -59,7 +61,7 @@ static enum hd_err cut(struct hd_comm_settled *s, struct hd_comm_cut *made, stru
 		return hd_comm_cut(made, &task->layout, HD_COMM_TENSORS, arena, diag);
 	if (!bytes->is_auto)
 		return hd_comm_cut(made, &task->layout, bytes->i, arena, diag);
-	s->cut = ask->node_ns && nworkers > 1;
+	s->cut = ask->node_ns && nworkers > 1 && !how->uncut;
 	return s->cut ? hd_comm_cut_best(made, ask, nworkers, most_bytes(&task->layout, nworkers), &s->end_ns,
 		arena, diag) : HD_OK;
 }
@@ -98,7 +100,7 @@ enum hd_err hd_comm_settle(struct hd_comm_settled *settled, struct hd_job_value 
 	struct hd_comm_settled s = { .why = "" };
 	struct hd_diag why = { "" };
 	struct hd_comm_cut made;
-	enum hd_err err = cut(&s, &made, task, &ask, how->nworkers, arena, diag);
+	enum hd_err err = cut(&s, &made, task, &ask, how, arena, diag);
 
 	if (!err && made.nbuckets > HD_ORDER_RECVS) {
 		snprintf(s.why, sizeof s.why, "comm.buckets: %u buckets are too many; they stay as they are",

@@ -20,6 +20,7 @@
 struct hd_comm_settling {
 	const struct hd_run_costs *costs; /* NULL: nothing is known */
 	uint32_t nworkers;
+	bool uncut;                       /* buckets of auto stay as the layout has them */
 };
 
 struct hd_comm_settled {

@@ -125,8 +125,10 @@ static enum hd_err as_one_of(struct hd_cmd *cmd, struct hd_job *job, uint32_t *n
 static enum hd_err dry_run(struct hd_cmd *cmd, struct hd_job *job, struct hd_run_options *options,
 	struct hd_ui *ui)
 {
+	/* buckets that were asked for take other memory than those of the layout */
 	const bool chooses = cmd->args.has[HD_OPT_WORKERS] &&
-		hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO;
+		(hd_job_int(job, HD_JOB_PAR_MODE) == HD_PAR_AUTO ||
+		!job->value[HD_JOB_COMM_BUCKETS].is_auto);
 	struct hd_launch launch = { 0 };
 	struct hd_run *run = NULL;
 	bool opened = false;
