@@ -19,6 +19,7 @@ for r in rows:
     assert r["time_ms"] > 0 and abs(r["bytes"] / r["time_ms"] / 1e6 / r["algbw_GBps"] - 1) < 1e-6, r
     assert abs(r["busbw_GBps"] / r["algbw_GBps"] - 2 * (n - 1) / n) < 1e-6, r
 for size in sizes:
+    assert not any(r["best"] or r["chosen"] for r in rows if not r["canonical"]), rows
     of = [r for r in rows if r["bytes"] == size and r["canonical"]]
     if of:
         best, chosen = [r for r in of if r["best"]], [r for r in of if r["chosen"]]

@@ -105,21 +105,22 @@ static enum hd_err fit(struct comm_bench *c, struct hd_diag *diag)
 	return HD_OK;
 }
 
-/* Among the canonical rows of one size: the least time measured, and the least predicted. */
+/* Among the canonical rows of one size that were timed: the least time measured, and the least predicted. */
 static void choose(struct comm_bench *c)
 {
 	for (uint32_t i = 0, end; i < c->bench.ncases; i = end) {
-		uint32_t best = i, chosen = i;
+		struct comm_row *best = NULL, *chosen = NULL;
 		for (end = i; end < c->bench.ncases && c->at[end].bytes == c->at[i].bytes; end++) {
-			if (!(c->row[end].ms > 0) || !hd_collective_is_canonical(c->at[end].kind))
+			struct comm_row *row = &c->row[end];
+			if (!(row->ms > 0) || !hd_collective_is_canonical(c->at[end].kind))
 				continue;
-			if (!(c->row[best].ms > 0) || c->row[end].ms < c->row[best].ms)
-				best = end;
-			if (c->row[end].predicted_ms < c->row[chosen].predicted_ms)
-				chosen = end;
+			best = !best || row->ms < best->ms ? row : best;
+			chosen = !chosen || row->predicted_ms < chosen->predicted_ms ? row : chosen;
 		}
-		c->row[best].is_best = c->row[best].ms > 0;
-		c->row[chosen].is_chosen = c->fitted && c->row[chosen].ms > 0;
+		if (!best)
+			continue;
+		best->is_best = true;
+		chosen->is_chosen = c->fitted;
 	}
 }
 
