@@ -55,6 +55,9 @@ grep -q '"settled":"[^"]* segments ' gpt-cut/job.resolved.json || failed "gpt wa
 was=$(grep -o '"settled":"[^"]* segments [^"]*"' gpt-cut/job.resolved.json)
 expect 0 heddle resume gpt-cut --workers 2 --devices 1 -q
 same "$(grep -o '"settled":"[^"]* segments [^"]*"' gpt-cut/job.resolved.json)" "$was" "settled by a resume"
+HEDDLE_COMM_BUCKETS=8MiB expect 0 heddle resume gpt-cut --workers 2 --devices 1 -q
+[ "$(grep -o '"settled":"[^"]* segments [^"]*"' gpt-cut/job.resolved.json)" != "$was" ] ||
+	failed "the environment's comm.buckets is in the job, and the buckets are those of before"
 expect 0 heddle ckpt diff gpt-one gpt-cut
 says IDENTICAL
 passed "a tied weight in buckets of its own, and a resume"

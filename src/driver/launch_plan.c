@@ -339,7 +339,7 @@ static enum hd_err settle_comm(struct hd_launch *launch, struct hd_comm_settled 
 /* For this start. */
 static bool is_given(const struct hd_job *job, enum hd_job_key key)
 {
-	return job->value[key].origin == HD_FROM_SET;
+	return job->value[key].origin == HD_FROM_SET || job->value[key].origin == HD_FROM_ENV;
 }
 
 enum hd_err launch_comm(struct hd_launch *launch, struct hd_diag *diag)
