@@ -910,7 +910,8 @@ static enum hd_err count_roots(const struct hd_view *view, uint32_t worker, uint
 }
 
 enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
-	const struct hd_layout *layout, const struct hd_stage_buckets *buckets, uint64_t *bytes)
+	const struct hd_layout *layout, const struct hd_stage_buckets *buckets, uint32_t copies,
+	uint32_t servers, uint64_t *bytes)
 {
 	const uint32_t nbuckets = hd_layout_nbuckets(layout), me = hd_view_index(view, worker);
 	uint32_t of_stage[HD_STAGE_BITS] = { 0 };
@@ -923,7 +924,7 @@ enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32
 	err = hd_holding_init(&held, nbuckets, NULL);
 	if (err)
 		return err;
-	hd_view_holding(&held, view, view->shape.nstages ? buckets : NULL, 0, 0);
+	hd_view_holding(&held, view, view->shape.nstages ? buckets : NULL, copies, servers);
 	for (uint32_t run = 0; run < hd_layout_nruns(layout); run++) {
 		uint64_t makers = view->shape.nstages ? buckets->run_makers[run] : 1, n = 0;
 		for (; makers; makers &= makers - 1)

@@ -310,9 +310,11 @@ HD_MUST_USE enum hd_err hd_passes_roots(const struct hd_passes *passes, uint32_t
 
 /* Bytes of receive buffers that `worker` needs in a step in which no member is lost: for each bucket that it
  * owns, one buffer for each root that another member sends of it, pieces included (graph/layout.h). `buckets`
- * NULL: one stage. 0: it is no member. HD_E_NOSPACE: more than HD_VIEW_ROOTS roots; HD_E_NOMEM. */
+ * NULL: one stage; `copies`, `servers`: as in plan/holding.h. 0: it is no member. HD_E_NOSPACE: more than
+ * HD_VIEW_ROOTS roots; HD_E_NOMEM. */
 HD_MUST_USE enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32_t nvns,
-	const struct hd_layout *layout, const struct hd_stage_buckets *buckets, uint64_t *bytes);
+	const struct hd_layout *layout, const struct hd_stage_buckets *buckets, uint32_t copies,
+	uint32_t servers, uint64_t *bytes);
 
 /* Distributes `missing` virtual nodes over n members so that the latest predicted finish is as early as
  * possible. Member i has load[i] virtual nodes still to compute, each of which takes vn_ps[i] picoseconds.

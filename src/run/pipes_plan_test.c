@@ -297,7 +297,7 @@ static uint64_t received(const struct made *m, const struct hd_view *view, uint3
 	uint64_t bytes;
 
 	assert_int_equal(hd_view_received(view, worker, m->rig.job->nvns, &m->rig.task->layout,
-		&m->pipes.buckets, &bytes), HD_OK);
+		&m->pipes.buckets, 0, 0, &bytes), HD_OK);
 	return bytes;
 }
 
@@ -466,6 +466,42 @@ static void slots_of_sharded_state_are_held_by_some(void **state)
 	hd_rig_close(&m.rig);
 }
 
+/* Of three members two serve: the third holds no slots, adds nothing and gets no partial sums. */
+static void slots_of_servers_are_held_by_them(void **state)
+{
+	enum { N = 3 };
+	struct hd_dist_view part;
+	struct hd_plan plan;
+	struct hd_view view;
+	struct made m;
+	uint64_t served = 0, even = 0;
+
+	(void)state;
+	with_engine(&m, 12, "comm: {sync: parameter-server}\n", false);
+	const uint32_t nbuckets = hd_layout_nbuckets(&m.rig.task->layout);
+	const struct hd_plan_job job = hd_worker_plan_job(m.rig.worker);
+	assert_false(hd_pipes_view(&view, &m.pipes, N, 1, 12));
+	CHECK(hd_pipes_plan(&plan, &m.pipes, &view, &job, m.rig.task, &m.rig.arena, &m.diag) == HD_OK, "%s",
+		m.diag.text);
+	for (uint32_t c = 0; c < plan.nchunks; c++)
+		CHECK(plan.worker[plan.owner[c]] < 2, "chunk %u", c);
+	for (uint32_t w = 0; w < N; w++) {
+		uint64_t bytes;
+		part = (struct hd_dist_view){ .plan = &plan };
+		assert_int_equal(hd_pipes_part(&part, &m.pipes, &view, w, m.rig.worker, &m.rig.arena,
+			&m.diag), HD_OK);
+		for (uint32_t b = 0; b < nbuckets; b++)
+			CHECK(part.slots[b] == (w < 2), "bucket %u at worker %u", b, w);
+		assert_int_equal(hd_view_received(&view, w, 12, &m.rig.task->layout, NULL, 2, 2, &bytes),
+			HD_OK);
+		assert_true(w < 2 || bytes == 0);
+		served += bytes;
+		even += received(&m, &view, w);
+	}
+	assert_true(served == even && even > 0);
+	hd_rig_close(&m.rig);
+}
+
 static void a_part_without_memory_is_refused(void **state)
 {
 	struct hd_plan plan = { .nvns = 13 };
@@ -530,6 +566,7 @@ int main(void)
 		cmocka_unit_test(places_are_used_by_the_writer_and_by_those_that_answer),
 		cmocka_unit_test(replicated_state_is_held_whole),
 		cmocka_unit_test(slots_of_sharded_state_are_held_by_some),
+		cmocka_unit_test(slots_of_servers_are_held_by_them),
 		cmocka_unit_test(a_part_without_memory_is_refused),
 		cmocka_unit_test(a_width_is_settled_for_stages_alone),
 	};

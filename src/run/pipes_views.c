@@ -41,8 +41,10 @@ bool hd_pipes_view(struct hd_view *view, const struct hd_pipes *pipes, uint32_t 
 
 /* Chunks of a member's buckets, dealt to its ranks as they stand in the view; without a rank it has none. */
 static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes,
-	const struct hd_view *view, const struct hd_layout *layout, struct hd_diag *diag)
+	const struct hd_view *view, const struct hd_layout *layout, const struct hd_job *job,
+	struct hd_diag *diag)
 {
+	const uint32_t servers = job ? hd_job_servers(job) : 0, copies = servers ? hd_job_copies(job) : 0;
 	const uint32_t nbuckets = layout->first_chunk ? layout->nbuckets : hd_bucket_count(plan->nchunks);
 	uint32_t rank[HD_VIEW_RANKS];
 	struct hd_holding held;
@@ -50,7 +52,7 @@ static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes
 
 	if (err)
 		return err;
-	hd_view_holding(&held, view, view->shape.nstages ? &pipes->buckets : NULL, 0, 0);
+	hd_view_holding(&held, view, view->shape.nstages ? &pipes->buckets : NULL, copies, servers);
 	for (uint32_t m = 0; m < view->nmembers; m++) {
 		uint32_t n = 0, nchunks = 0, at = 0;
 		for (uint32_t r = 0; r < view->nranks; r++)
@@ -142,7 +144,8 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 		err = staged(plan, pipes, view, job, task, arena, diag);
 	else
 		err = hd_plan_data(plan, job, view->nranks, counts, arena, diag);
-	err = err ? err : own_chunks(plan, pipes, view, task ? &task->layout : &uncut, diag);
+	err = err ? err : own_chunks(plan, pipes, view, task ? &task->layout : &uncut,
+		task ? task->job : NULL, diag);
 	if (err)
 		return err;
 	for (uint32_t r = 0; r < view->nranks; r++)
@@ -212,7 +215,7 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 {
 	const uint32_t member = hd_view_index(view, worker);
 	enum hd_err err = hd_view_received(view, worker, part->plan->nvns, hd_dist_layout(engine),
-		&pipes->buckets, &part->received_bytes);
+		&pipes->buckets, hd_dist_copies(engine), hd_dist_servers(engine), &part->received_bytes);
 
 	part->worker = member == HD_NOBODY ? HD_DIST_NOBODY : (uint16_t)member;
 	part->held = NULL;

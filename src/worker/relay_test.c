@@ -180,7 +180,8 @@ static void count_the_rooms(struct r_world *w)
 		if (!w->node[i]->alive || !r->has_view || !r->x || r->step != r->x->step ||
 			r->epoch != r->view.epoch)
 			continue;
-		assert_int_equal(hd_view_received(&r->view, r->self, R_VNS, r->layout, NULL, &n), HD_OK);
+		assert_int_equal(hd_view_received(&r->view, r->self, R_VNS, r->layout, NULL, 0,
+			0, &n), HD_OK);
 		assert_int_equal(hd_passes_of_view(&own, &r->view), HD_OK);
 		step = room_of_step(r);
 		const bool restarted = own.npasses != r->x->passes.npasses ||
