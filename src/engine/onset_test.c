@@ -55,8 +55,10 @@ static void run_ahead(struct hd_worker *w, bool calls)
 	caller.over = true;
 	if (calls)
 		hd_thread_join(&thread);
-	else
-		assert_false(hd_dist_has_ahead(w));
+	/* rows may have come just now, to each device apart */
+	for (int k = 0; !calls && k < 4 && hd_dist_has_ahead(w); k++)
+		(void)hd_dist_run_ahead(w, hd_dist_calls(w));
+	assert_true(calls || !hd_dist_has_ahead(w));
 	seen.called += calls;
 }
 
