@@ -100,7 +100,7 @@ struct hd_command_done {
 	struct hd_diag diag;
 };
 
-enum { HD_COMMANDS = 1 << 15, HD_COMMANDS_RUN = 8 };
+enum { HD_COMMANDS = 1 << 17, HD_COMMANDS_RUN = 8 };
 
 struct hd_commands {
 	struct hd_lock lock;
