@@ -153,13 +153,14 @@ static uint32_t want_partials(struct hd_relay *r, uint32_t bucket)
 
 	for (uint32_t i = 0; i < r->nroots; i++)
 		for (uint32_t k = 0; k < hd_relay_nruns(r, bucket) && r->of[i].worker != r->self; k++) {
-			const uint32_t run = hd_relay_run(r, bucket, k);
+			const uint32_t run = hd_relay_run(r, bucket, k),
+				row = r->x->paired ? r->rows.roots : r->of[i].ordinal;
 			uint64_t at;
 			if (!hd_dist_run_has(r->worker, run, r->stage[i]) || !hd_relay_operand_of(r,
-				r->of[i].worker, r->of[i].ordinal, run, &at) || r->run_here[at])
+				r->of[i].worker, row, run, &at) || r->run_here[at])
 				continue;
 			const uint32_t id = want(r, &(struct hd_xfer_name){ HD_XFER_PARTIAL,
-				hd_view_index(&r->view, r->of[i].worker), r->me, run, r->of[i].ordinal });
+				hd_view_index(&r->view, r->of[i].worker), r->me, run, row });
 			first = first == HD_NOBODY ? id : first;
 		}
 	return first;
