@@ -138,7 +138,7 @@ static enum hd_err start(struct hd_exchange *x, const struct hd_view *view, uint
 	x->step = step;
 	x->passes = *passes;
 	x->fetchers = x->done = 0;
-	x->paired = false;
+	x->paired = x->again = false;
 	clear(x->folding, x->nbuckets);
 	x->nleaves = 0;
 	memset(x->leaf, 0, sizeof x->leaf);
@@ -335,6 +335,7 @@ enum hd_err hd_exchange_again(struct hd_exchange *x, const struct hd_view *view,
 		err = start(x, view, worker, step, passes, diag);
 	if (err)
 		return err;
+	x->again = true;
 	if (!same)
 		forget(x);
 	hd_have_spread(x->have, x->nbuckets, past->have, past->nhave);

@@ -99,7 +99,7 @@ struct hd_exchange {
 	uint32_t copies;                  /* of the job; 0: slots lie with the parameters */
 	uint32_t servers;                 /* of the job (plan/holding.h), before the first step */
 	bool pairs;                       /* of the job, set after init: rule 11 */
-	bool paired;                      /* of the step */
+	bool paired, again;               /* of the step; again: it was restarted */
 	/* borrowed; NULL: one stage */
 	const struct hd_stage_buckets *buckets;
 	struct hd_holding held;           /* under the view of the step */

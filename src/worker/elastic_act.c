@@ -232,13 +232,13 @@ static void open_exchange(struct hd_elastic *e)
 	judge(e, hd_relay_open(&e->relay, hd_member_exchange(e->member), &diag), &diag);
 }
 
-/* Once a view: what was asked for by name does not fit it. */
+/* Once a view: what was asked for by name does not fit it. A step that is restarted says nothing of that. */
 static void say_direct(struct hd_elastic *e, const struct hd_view *now)
 {
 	const struct hd_exchange *x = hd_member_exchange(e->member);
 	char text[160];
 
-	if (!x->pairs || x->paired || now->nmembers < 2 || e->direct_epoch == now->epoch)
+	if (!x->pairs || x->paired || x->again || now->nmembers < 2 || e->direct_epoch == now->epoch)
 		return;
 	e->direct_epoch = now->epoch;
 	snprintf(text, sizeof text,
