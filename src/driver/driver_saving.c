@@ -59,7 +59,7 @@ void driver_saving_noted(struct driver *c, const char *name, const char *text)
 }
 
 /* Parts of the state, and the holders of each: by stages; in chains, of which two copies next to each other
- * count, as of a stage and its shadow; or each rank all of it. */
+ * count, as of a stage and its shadow, among servers alone where there are such; or each rank all of it. */
 static struct hd_resilience_now holders(const struct driver *c, const struct hd_view *view,
 	enum hd_spot_strategy *mode)
 {
@@ -71,7 +71,9 @@ static struct hd_resilience_now holders(const struct driver *c, const struct hd_
 		now.stages = view->shape.width;
 		now.pipelines = view->nranks / now.stages;
 	} else if (c->config.copies && view->nmembers > 1) {
-		now.machines = now.stages = view->nmembers;
+		const uint32_t servers = hd_job_servers(c->spec->task->job);
+		now.machines = view->nmembers;
+		now.stages = servers && servers < view->nmembers ? servers : view->nmembers;
 		now.pipelines = 1;
 		*mode = HD_SPOT_LAZY;
 	}
