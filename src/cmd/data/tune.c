@@ -179,12 +179,14 @@ static enum hd_err tune_gap(struct tuned *t, struct hd_ranges_knobs *kept, int64
 	for (uint32_t gap = 4 << 10; gap <= GAP_MOST && gap <= kept->size_bytes && n < GAPS; gap *= 4)
 		k[n++] = (struct hd_ranges_knobs){ kept->depth, kept->size_bytes, gap };
 	t->pairs = true;
-	for (; rounds < ROUNDS && !err && !late; rounds += !late)
-		for (uint32_t i = 0; i < n && !err && !late; i++) {
+	while (rounds < ROUNDS && !err && !late) {
+		uint32_t i = 0;
+		for (; i < n && !err && !late; i++) {
 			err = measure(t, k[i], SWEEP_MOST_MS, &value[i][rounds]);
-			late = (i + 1 < n || rounds + 1 < ROUNDS) &&
-				hd_clock_now_ns(&t->cmd->clock) >= until_ns;
+			late = hd_clock_now_ns(&t->cmd->clock) >= until_ns;
 		}
+		rounds += i == n && !err;
+	}
 	t->pairs = false;
 	if (!rounds)
 		return err;               /* of no round there is all */
