@@ -23,11 +23,14 @@ static bool name_row(struct hd_xfer_name *name, const struct hd_holding *held, u
 	const uint64_t slot = held->slot[bucket], param = held->param[bucket];
 	const uint32_t from = sharded ? last_of_chain(held, bucket, nmembers) : held->owner[bucket];
 	const uint64_t to = (sharded ? param & ~slot : param | slot) & ~(UINT64_C(1) << from);
+	struct hd_sum_line line;
 
 	if (!to)
 		return false;
+	/* a sum goes from each of its line to the next, unless all members hold the bucket */
+	hd_line_make(&line, held->owner[bucket], 0, slot, held->spare[bucket], nmembers);
 	*name = (struct hd_xfer_name){ .kind = sharded ? HD_XFER_PARAMETERS : HD_XFER_SUM, .from = from,
-		.to = hd_members_nth(to, 0), .number = bucket };
+		.to = sharded || line.all ? hd_members_nth(to, 0) : line.at[1], .number = bucket };
 	return true;
 }
 
