@@ -117,6 +117,15 @@ static enum hd_err find_index(struct hd_shard_set *set, struct hd_shard *shard, 
 	return err;
 }
 
+/* Before its index is made: a ring that was kept for that would stay open as long as the shard. */
+static void share_rings(const struct hd_shard_set *set, const struct hd_shard *shard, struct hd_blob *blob)
+{
+	struct hd_blob *first = set->shard[0].blob;
+
+	if (shard != &set->shard[0] && blob && blob->by && first->by)
+		blob->rings = first;
+}
+
 /* A shard of elsewhere is read from its copy where the cache has one; what it is does not change by that. */
 static enum hd_err open_shard(struct hd_shard_set *set, struct hd_shard *shard, const char *name,
 	const struct hd_data_spec *spec, const struct hd_shard_kind *kind, struct hd_diag *diag)
@@ -138,8 +147,11 @@ static enum hd_err open_shard(struct hd_shard_set *set, struct hd_shard *shard, 
 		err = HD_OK;              /* another process made room meanwhile */
 	else if (there && err)
 		(void)!hd_fail(diag, err, "%s", gone.text);
-	if (!err)
+	if (!err) {
+		share_rings(set, shard, shard->blob);
+		share_rings(set, shard, copy);
 		err = find_index(set, shard, copy, spec, kind, diag);
+	}
 	if (!copy)
 		return err;
 	hd_blob_close(shard->blob);
@@ -536,8 +548,6 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 	reader->set.reading = &hd_shards_reading;
 	for (uint32_t i = 0; i < set->nshards; i++) {
 		set->shard[i].blob->served = &set->served;
-		if (i && set->shard[i].blob->by && set->shard[0].blob->by)
-			set->shard[i].blob->rings = set->shard[0].blob;
 		set->shard[i].blob->waits = hd_shards_waits;
 		set->shard[i].blob->waits_user = set;
 		set->shard[i].blob->group = (uint32_t)((uint64_t)i * HD_FAIR_FILES / set->nshards);
