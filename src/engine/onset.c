@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/part_int.h"
-#include "engine/reading_int.h"
 #include "engine/worker_int.h"
 
 /* What is possible of the next step while the one at hand ends: buckets first, as the next node needs them,
@@ -185,7 +184,7 @@ static bool may_load(const struct hd_worker *w, uint32_t r)
 	for (uint32_t i = 0; i < wave_len(work) && w->onset->rank[r].next != step + 1; i++) {
 		const uint32_t vn = work->script.vn[i];
 		all &= w->onset->rows[vn].next == step + 1 ||
-			hd_prefetch_ready(w->reading->prefetch, step, vn);
+			hd_reading_is_here(w, step, vn);
 	}
 	return all;
 }
@@ -202,7 +201,7 @@ static bool is_open(const struct hd_worker *w)
 	const struct hd_work *work = o ? hd_worker_work(w) : NULL;
 
 	return work && o->goes_on && !o->err && next_step(w) == o->step + 1 &&
-		w->reading->prefetch && !w->parts->part->alone && !work->pipe && !work->meeting &&
+		hd_reading_any(w) && !w->parts->part->alone && !work->pipe && !work->meeting &&
 		(w->step->begun ? work->computed : !w->step->again);
 }
 

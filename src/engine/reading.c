@@ -34,6 +34,10 @@ enum hd_err hd_reading_make(struct hd_worker *w, struct hd_diag *diag)
 }
 
 bool hd_reading_any(const struct hd_worker *w) { return w->reading->prefetch != NULL; }
+bool hd_reading_is_here(const struct hd_worker *w, uint64_t step, uint32_t vn)
+{
+	return hd_prefetch_ready(w->reading->prefetch, step, vn);
+}
 
 void hd_reading_want(struct hd_worker *w, const uint8_t *reads)
 {

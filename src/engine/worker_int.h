@@ -126,6 +126,8 @@ HD_MUST_USE enum hd_err hd_reading_open(struct hd_worker *worker, struct hd_diag
 HD_MUST_USE enum hd_err hd_reading_make(struct hd_worker *worker, struct hd_diag *diag);
 void hd_reading_spare(struct hd_worker *worker, bool spare_core);
 bool hd_reading_any(const struct hd_worker *worker);
+/* Has the thread that reads ahead the rows of a virtual node of that step? There is one. */
+bool hd_reading_is_here(const struct hd_worker *worker, uint64_t step, uint32_t vn);
 void hd_reading_begin(struct hd_worker *worker);
 void hd_reading_want(struct hd_worker *worker, const uint8_t *reads);
 HD_MUST_USE enum hd_err hd_reading_take(struct hd_worker *worker, uint64_t step, uint32_t vn,
