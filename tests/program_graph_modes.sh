@@ -83,10 +83,10 @@ for nth in 10 11; do
 	for try in 1 2 3 4 5 6 7 8; do
 		rm -rf killed
 		HD_FAIL="sync.here:kill#1@$nth" expect 0 run killed --workers 2 --devices 1
-		grep -q '"kind":"afresh","step":[01],' killed/events.ndjson || break
+		grep -q '"text":"step [01] is begun again' killed/events.ndjson || break
 	done
 	same "$(number digest)" "$first" "the digest after a death at meeting $nth"
-	grep -q '"kind":"afresh","step":2,' killed/events.ndjson ||
+	grep -q '"text":"step 2 is begun again' killed/events.ndjson ||
 		failed "meeting $nth: step 2 was not begun again: $(cat killed/events.ndjson)"
 done
 passed "a worker dies where rows meet: begun again, equal bits"
@@ -116,7 +116,7 @@ says 'IDENTICAL'
 for try in 1 2 3 4 5 6 7 8; do
 	rm -rf killed
 	HD_FAIL="sync.here:kill#1@11" expect 0 free killed --workers 2 --devices 1
-	grep -q '"kind":"afresh","step":[01],' killed/events.ndjson || break
+	grep -q '"text":"step [01] is begun again' killed/events.ndjson || break
 done
 expect 0 again killed one --devices 1
 expect 0 heddle ckpt diff one-of-killed killed
@@ -132,7 +132,7 @@ expect 0 heddle resume ahead-part --workers 2 --devices 1 --json -q
 for try in 1 2 3 4 5 6 7 8; do
 	rm -rf ahead-w
 	HD_FAIL="sync.here:kill#1@11" expect 0 ahead ahead-w --devices 1 --workers 3
-	grep -q '"kind":"afresh","step":[01],' ahead-w/events.ndjson || break
+	grep -q '"text":"step [01] is begun again' ahead-w/events.ndjson || break
 done
 grep -q '"kind":"afresh"' ahead-w/events.ndjson || failed "no step was begun again"
 for of in ahead-d ahead-part ahead-w; do

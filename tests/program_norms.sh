@@ -37,13 +37,13 @@ killed()
 		rm -rf killed
 		HD_FAIL=$1 heddle run "${3:-job.yaml}" --out killed --workers "$2" --devices 1 --json -q ||
 			return
-		grep -q '"kind":"afresh","step":[01],' killed/events.ndjson || return 0
+		grep -q '"text":"step [01] is begun again' killed/events.ndjson || return 0
 	done
 }
 for nth in 13 14 15 16 17 18; do          # each meeting of step 2
 	expect 0 killed "sync.here:kill#1@$nth" 2
 	same "$(number digest)" "$first" "the digest after a death at meeting $nth"
-	grep -q '"kind":"afresh","step":2,' killed/events.ndjson ||
+	grep -q '"text":"step 2 is begun again' killed/events.ndjson ||
 		failed "meeting $nth: step 2 was not begun again: $(cat killed/events.ndjson)"
 done
 passed "a worker dies at each meeting of a step, forwards and backwards: begun again, equal bits"
@@ -68,7 +68,7 @@ rows=$(number digest)
 for nth in 10 11; do                      # the second forwards of step 2, the first backwards
 	expect 0 killed "sync.here:kill#1@$nth" 2 graph.yaml
 	same "$(number digest)" "$rows" "the digest after a death at meeting $nth of a graph"
-	grep -q '"kind":"afresh","step":2,' killed/events.ndjson ||
+	grep -q '"text":"step 2 is begun again' killed/events.ndjson ||
 		failed "meeting $nth: step 2 was not begun again: $(cat killed/events.ndjson)"
 done
 # twelve a step: values of edges are made again between them
@@ -79,7 +79,7 @@ attends=$(number digest)
 for nth in 25 28 31 34 36; do             # of step 2: two forwards, three backwards
 	expect 0 killed "sync.here:kill#1@$nth" 2 gat.yaml
 	same "$(number digest)" "$attends" "the digest after a death at meeting $nth of attention"
-	grep -q '"kind":"afresh","step":2,' killed/events.ndjson ||
+	grep -q '"text":"step 2 is begun again' killed/events.ndjson ||
 		failed "meeting $nth: step 2 was not begun again: $(cat killed/events.ndjson)"
 done
 passed "a worker dies where rows of a graph in intervals meet: begun again, equal bits"
@@ -87,7 +87,7 @@ passed "a worker dies where rows of a graph in intervals meet: begun again, equa
 # worker 2 falls when it begins the step again that worker 1 left: its fourth pass is step 2 once more
 expect 0 killed "sync.here:kill#1@28;state.params:kill#2@4" 3
 same "$(number digest)" "$first" "the digest after two deaths in one step"
-same "$(grep -c '"kind":"afresh","step":2,' killed/events.ndjson)" 2 "how often step 2 was begun again"
+same "$(grep -c '"text":"step 2 is begun again' killed/events.ndjson)" 2 "how often step 2 was begun again"
 expect 0 heddle ckpt diff killed one
 says 'digest logs agree in 8 steps'
 passed "two die in one step"
