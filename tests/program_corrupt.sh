@@ -48,7 +48,8 @@ passed "which of two workers is right cannot be known: exit 5, and the run can b
 staged()        # WORKER OUT WORKERS
 {
 	HD_FAIL="state.params:flip#$1@30" heddle run job.yaml --out "$2" --workers "$3" --devices 1 --json \
-		-q -s job.steps=60 -s parallel.mode=pipeline -s comm.sync=stages -s elastic.redundancy=lazy
+		-q -s job.steps=60 -s parallel.mode=pipeline -s comm.sync=stages -s elastic.redundancy=lazy \
+		-s comm.buckets=1GiB    # cuts by measured times may leave each bucket two holders
 }
 expect 0 heddle run job.yaml --out short --devices 1 --json -q -s job.steps=60
 short=$(number digest)
