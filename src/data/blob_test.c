@@ -77,6 +77,8 @@ static void a_file_reads_the_same_by_any_depth_size_and_way(void **state)
 						print_message("no direct reads here\n");
 }
 
+#ifdef HD_FAILPOINTS
+
 /* What each way of reading does where a read fails: once, it is read again, past nothing; always, it says
  * so, with the place; the memory of the others is not written to after the call. */
 static void a_read_that_fails_is_tried_once_more(void **state)
@@ -135,6 +137,8 @@ static void without_io_uring_threads_read(void **state)
 		assert_int_equal(hd_failpoint_arm("", 1, &diag), HD_OK);
 	}
 }
+
+#endif
 
 static void a_file_that_is_removed_is_read_on(void **state)
 {
@@ -271,8 +275,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_reads_the_same_by_any_depth_size_and_way),
+#ifdef HD_FAILPOINTS
 		cmocka_unit_test(a_read_that_fails_is_tried_once_more),
 		cmocka_unit_test(without_io_uring_threads_read),
+#endif
 		cmocka_unit_test(a_file_that_is_removed_is_read_on),
 		cmocka_unit_test(a_range_behind_the_end_is_refused),
 		cmocka_unit_test(a_file_that_is_cut_off_is_another_one),
