@@ -80,6 +80,26 @@ says IDENTICAL
 says 'digest logs agree'
 passed "a worker is killed: the bits of one device"
 
+# a worker that comes while the run still measures, and one that comes later: the same buckets at both
+"$HEDDLE_BIN" run wide.yaml --out early --workers 2 -s workers.start=others -q \
+	-s comm.sync=stages -s parallel.mode=pipeline -s parallel.stages=2 2>log &
+run=$!
+until [ -e early/job.resolved.json ]; do kill -0 $run || failed "the run ended with no job"; done
+"$HEDDLE_BIN" worker --join early --devices 1 -q 2>first.log &
+first=$!
+started() { grep -q '"kind":"job_start"' early/events.ndjson; }
+await started || failed "the run did not start"
+"$HEDDLE_BIN" worker --join early --devices 1 -q 2>second.log &
+wait $run || failed "the run ended with $?: $(cat first.log second.log)"
+wait $first || failed "the worker that came early ended with $?"
+wait $!
+if grep -q 'not announced\|of another length' first.log second.log; then
+	failed "workers have other buckets: $(cat first.log second.log)"
+fi
+expect 0 heddle ckpt diff one early
+says IDENTICAL
+passed "a worker that comes before buckets are settled waits for them"
+
 # a kept plan says what is sent of each bucket first; what times settled is predicted, by a link that is known
 for run in run2 run3; do
 	file=$(find "$run/plan" -name '*.plan' | sort | head -n 1)

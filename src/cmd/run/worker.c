@@ -229,6 +229,27 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 	return err;
 }
 
+#define HOLDER_LOOK_NS INT64_C(20000000)
+#define LONGEST_PAUSE_NS INT64_C(5000000000)
+
+/* A process that begins a run writes into its job what all its workers must have alike (comm.settled) before
+ * it coordinates: until then the job is not read. One of which nothing is known is not waited for. */
+static void await_settled(struct hd_cmd *cmd, const char *dir)
+{
+	int64_t said_ns = hd_clock_now_ns(&cmd->clock);
+	struct hd_held held;
+
+	while (!hd_rundir_held(&cmd->fs, dir, &held, NULL) && held.hold == HD_HOLD_BEGINS &&
+		(held.pid || held.host[0])) {
+		int64_t now_ns = hd_clock_now_ns(&cmd->clock);
+		if (now_ns - said_ns >= LONGEST_PAUSE_NS && !cmd->args.has[HD_OPT_QUIET]) {
+			fprintf(stderr, ">> %s: its process measures and plans; waiting for it\n", dir);
+			said_ns = now_ns;
+		}
+		hd_clock_wait_until(&cmd->clock, now_ns + HOLDER_LOOK_NS);
+	}
+}
+
 /* A run of this machine: all there is to know lies in its folder. */
 static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *job)
 {
@@ -240,6 +261,7 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 	if (!err) {
 		p->was_stopped = !cmd->args.has[HD_OPT_GOING] &&
 			!hd_ending_look(&cmd->fs, p->dir, &ending, NULL) && hd_ending_is_stopped(&ending);
+		await_settled(cmd, p->dir);
 		hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 		err = hd_session_job(cmd, path, job, &p->text, &p->len);
 	}
@@ -310,7 +332,6 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 }
 
 #define FIRST_PAUSE_NS INT64_C(250000000)
-#define LONGEST_PAUSE_NS INT64_C(5000000000)
 
 /* Once, or with --wait until a process answers, each pause twice as long; says at most every 5 s what it
  * waits for. */
