@@ -9,7 +9,7 @@
  *    a text or an order (HD_COMM_TEXT, HD_ORDER_RECVS) keeps them, too, or has no ranks; `why` says it.
  * 4. No bit of a result depends on it. Equal asks have equal answers; costs are measured once, in one
  * process.
- * 4. It is written after the rest of the job: a worker that reads the run's folder first waits while the
+ * 5. It is written after the rest of the job: a worker that reads the run's folder first waits while the
  *    folder's holder begins (cmd/run/worker.c).
  *
  * Everything lies in the task's arena or the one given. Pure. */
