@@ -13,12 +13,12 @@ static const struct hd_member_moves *moves_of(const struct hd_collective_sum *s,
 }
 static float *values_of(const struct hd_collective_sum *s, uint32_t bucket)
 {
-	return s->spec.values + bucket * s->spec.bucket;
+	return s->spec.values ? s->spec.values + bucket * s->spec.bucket : NULL;        /* of an empty one */
 }
 /* Of an operand. */
 static float *buffer_of(const struct hd_collective_sum *s, uint32_t bucket, const struct hd_member_move *m)
 {
-	return (float *)s->block.at + bucket % HD_COLLECTIVE_AHEAD * s->floats + m->at;
+	return !s->block.at ? NULL : (float *)s->block.at + bucket % HD_COLLECTIVE_AHEAD * s->floats + m->at;
 }
 static uint32_t id_of(const struct hd_collective_sum *s, uint32_t bucket, const struct hd_member_move *m)
 {
