@@ -67,7 +67,7 @@ static void no_seed_with_pairs_violates_an_invariant(void **state)
 		redone += r.redone;
 		paired += r.paired;
 	}
-	CHECK(paired > 20 * n, "%" PRIu64 " partial sums went to a parent", paired);
+	CHECK(paired > 10 * n, "%" PRIu64 " partial sums went to a parent", paired);
 	assert_true(asked || (crashes > n / 10 && redone > n / 10));
 }
 
