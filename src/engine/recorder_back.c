@@ -109,9 +109,9 @@ static void give_up(struct hd_recorder *r, const struct hd_diag *why)
 	char text[sizeof why->text + 80];
 
 	snprintf(text, sizeof text, "the trace ends here, the run goes on: %.200s", why->text);
-	say(r, "trace_ended", text);
 	r->back.failed = true;
 	end_window(r);
+	say(r, "trace_ended", text);      /* last: what is asked for then is another one */
 }
 
 /* What the file has not, of all its windows; once more at the end of one where there is more. */
