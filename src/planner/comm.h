@@ -8,7 +8,7 @@
  *    any segment of a parameter that it reads; so of several readers the earliest counts. A receive takes
  *    latency_ns and its bytes over the link.
  * 2. fifo: the last bucket first, as backward passes make them. auto: rule of hd_order_auto(), and no `parts`
- *    but where `early`; the other orders have `parts`.
+ *    (ADR 202); the other orders have `parts`.
  * 3. Buckets of given bytes: whole segments of consecutive tensors while they have no more than that
  *    together, at least one segment; the last tensors first, so that the one that is smaller is the first.
  *    HD_COMM_TENSORS: each tensor, cut into pieces of HD_COMM_MOST.
@@ -38,7 +38,6 @@ struct hd_comm_ask {
 	struct hd_comm_link link;
 	enum hd_comm_order order;
 	uint64_t seed;                            /* of random */
-	bool early;                               /* steps begin on parameters that have arrived */
 };
 
 /* Receives and ops of rule 1. */

@@ -258,7 +258,7 @@ const struct hd_verb hd_verb_bench_comm = {
 		"canonical one "
 		"with the least prediction is \"chosen\", the one with the least time \"best\". --output "
 		"writes the "
-		"costs as a table that may be edited: -1 makes a primitive unusable.\n"
+		"costs as a table, for reading: no verb takes it so far.\n"
 		"--workers: 2 to 16 (default 4). tcp goes over 127.0.0.1, unprotected.",
 	.opts = HD_OPTS(HD_OPT_WORKERS, HD_OPT_BYTES, HD_OPT_WIRE, HD_OPT_REPEAT, HD_OPT_PRIMITIVE,
 		HD_OPT_SECONDS, HD_OPT_OUTPUT),

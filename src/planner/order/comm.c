@@ -119,7 +119,7 @@ enum hd_err hd_comm_ranks(struct hd_comm *comm, const struct hd_comm_ask *ask, s
 	struct hd_diag *diag)
 {
 	struct hd_comm c = { .order = HD_COMM_FIFO, .nbuckets = hd_layout_nbuckets(ask->layout),
-		.parts = ask->order == HD_COMM_AUTO ? ask->early : ask->order != HD_COMM_FIFO };
+		.parts = ask->order != HD_COMM_AUTO && ask->order != HD_COMM_FIFO };
 	enum hd_err err = HD_OK;
 
 	c.rank = hd_arena_take(arena, c.nbuckets + 1u, sizeof *c.rank);
