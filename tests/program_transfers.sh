@@ -72,6 +72,9 @@ expect 0 heddle run wide.yaml --out whole --devices 1 -q -s job.steps=40
 	-s comm.order=random -s comm.buckets=none -s workers.pace="20 ms" 2>log &
 run=$!
 reach killed 5
+# as one that read the job before a resume cut the buckets otherwise
+expect 2 heddle worker --join killed --devices 1 -q -s "comm.settled=fifo ranks 0-3"
+says 'with other buckets'
 kill -9 "$(last killed)"
 wait $run || failed "the run of a killed worker ended with $?"
 grep -q '"kind":"lost"' killed/events.ndjson || failed "no worker was lost"

@@ -380,7 +380,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	if (err)
 		return err;
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
-	c->config = (struct hd_co_config){ .job = c->spec->task->job_hash, .nvns = job->nvns,
+	c->config = (struct hd_co_config){ .job = hd_task_alike(c->spec->task), .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job), .least = hd_job_least_pipelines(job),
 		.shape = c->pipes.first.shape, .pipes = c->pipes.first.most,

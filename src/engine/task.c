@@ -756,6 +756,16 @@ enum hd_err hd_task_settle(struct hd_task *task, struct hd_diag *diag)
 	return err;
 }
 
+struct hd_hash hd_task_alike(const struct hd_task *task)
+{
+	struct { struct hd_hash job, cut; } both = { .job = task->job_hash };
+
+	if (!task->comm.nsegments)
+		return task->job_hash;
+	both.cut = hd_hash(task->comm.nsegments, task->comm.nbuckets * sizeof *task->comm.nsegments);
+	return hd_hash(&both, sizeof both);
+}
+
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;

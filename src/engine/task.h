@@ -63,6 +63,9 @@ void hd_task_destroy(struct hd_task *task);          /* takes NULL */
 /* The job's comm.settled was set after the task was created: buckets and ranks are those from now on. Before
  * anything is made of the layout. */
 HD_MUST_USE enum hd_err hd_task_settle(struct hd_task *task, struct hd_diag *diag);
+/* What all members of a run must have alike: the job, and of which segments its buckets are, which a run that
+ * is resumed may have settled otherwise. The job's hash where no cut was settled. */
+struct hd_hash hd_task_alike(const struct hd_task *task);
 
 /* The forward graph that the job names, with what it freezes and its adapters, before any pass; lies in
  * `arena`. Needs no data. */

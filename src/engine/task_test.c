@@ -294,7 +294,10 @@ static void a_settled_cut_is_the_layouts_unless_a_plan_is_given(void **state)
 		{ "comm: {settled: \"tic ranks 0-2 segments 1-3\"}\n", 3, HD_OK },
 		{ "comm: {settled: \"tic ranks 0-1 segments 2x2\"}\n", 0, HD_E_INVAL },
 		{ "comm: {settled: \"tic ranks 0-2 segments 1-3\"}\nparallel: {mode: explicit, plan: x.plan}\n", 1, HD_OK },
+		{ "comm: {settled: \"tac ranks 2-0 segments 1-3\"}\n", 3, HD_OK },
+		{ "comm: {settled: \"tic ranks 0-2 segments 3-1\"}\n", 3, HD_OK },
 	};
+	struct hd_hash alike[sizeof cases / sizeof *cases] = { 0 };
 	struct hd_fs fs;
 
 	(void)state;
@@ -313,9 +316,15 @@ static void a_settled_cut_is_the_layouts_unless_a_plan_is_given(void **state)
 		const enum hd_err err = hd_task_create(&task, &job, &fs, &diag);
 		CHECK(err == cases[i].err && (err || hd_layout_nbuckets(&task->layout) == cases[i].nbuckets),
 			"%zu: %s", i, diag.text);
+		if (!err)
+			alike[i] = hd_task_alike(task);
 		hd_task_destroy(task);
 		hd_arena_finish(&arena);
 	}
+	/* members must have the cut alike, and nothing else of what was settled */
+	CHECK(hd_hash_same(alike[0], alike[1]) && hd_hash_same(alike[0], alike[5]), "uncut");
+	CHECK(hd_hash_same(alike[3], alike[6]), "orders of one cut");
+	CHECK(!hd_hash_same(alike[0], alike[3]) && !hd_hash_same(alike[3], alike[7]), "cuts");
 }
 
 int main(void)

@@ -284,7 +284,9 @@ static void on_guest(struct hd_coordinator *co, uint32_t guest, const struct hd_
 		}
 	}
 	if (!hd_hash_same(join->job, co->config.job)) {
-		refuse(co, guest, 2, "another job runs here; start the worker with this run's job");
+		refuse(co, guest, 2,
+			"another job runs here, or the same with other buckets, as it began again since the "
+			"worker read it; start the worker with this run's job");
 		return;
 	}
 	if (!hd_hash_same(join->kernels, co->config.kernels)) {
