@@ -296,8 +296,8 @@ static void say_comm(const struct hd_launch *launch, const struct hd_comm_settle
 	if (!s->comm.nbuckets || (!s->cut && value[HD_JOB_COMM_ORDER].origin == HD_FROM_DEFAULT &&
 		value[HD_JOB_COMM_BUCKETS].origin == HD_FROM_DEFAULT))
 		return;
-	int n = snprintf(line, sizeof line, "comm: order %s, %u buckets", hd_comm_order_names[s->comm.order],
-		s->comm.nbuckets);
+	int n = snprintf(line, sizeof line, "comm: order %s, %u bucket%s", hd_comm_order_names[s->comm.order],
+		s->comm.nbuckets, s->comm.nbuckets == 1 ? "" : "s");
 	if (s->cut)
 		snprintf(line + n, sizeof line - (size_t)n, " by times, the last summed %.3f ms after the "
 			"backward pass began", (double)s->end_ns * 1e-6);

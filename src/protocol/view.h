@@ -91,7 +91,8 @@ enum {
 /* A message for users. The reason: in another view a member may read buckets that it did not hold, and no
  * transfer brings parameters to a member that gets no slots. */
 #define HD_NO_SHARDED_STAGES \
-	"stages over workers do not go with comm.sync: sharded yet: use comm.sync: allreduce"
+	"stages over workers go with neither comm.sync: sharded nor parameter-server yet: use comm.sync: " \
+	"allreduce"
 #define HD_NOBODY UINT32_MAX              /* no worker */
 /* Workers that cannot reach the run's folder have ids from here on. */
 #define HD_REMOTE_WORKER UINT32_C(1000000)

@@ -87,7 +87,7 @@ static void print_run(const struct hd_live *l, struct hd_text *text)
 		text);
 	hd_text_addf(text, "%s%s\n", *l->why ? "  " : "", l->why);
 	if (l->copies)
-		hd_text_addf(text, "state sharded: each part of the optimizer's slots lies on %lld of the "
+		hd_text_addf(text, "state in parts: each part of the optimizer's slots lies on %lld of the "
 			"workers\n", (long long)(l->copies < l->members ? l->copies : l->members));
 	if (l->redundancy && strcmp(l->redundancy, "none") != 0)
 		hd_fields_say(f, l, l->single < 0 ? "redundancy {redundancy}: it is not known how many "
