@@ -12,6 +12,8 @@ static const struct { uint32_t depth, size; } probes[NPROBES] = {
 #define BETTER 1.03
 #define NEAR 0.95
 #define WORSE 0.85
+#define FAR_APART 1.5
+enum { FAR = 2 };
 
 static void say(const struct hd_tune *t, const char *what, struct hd_ranges_knobs k, double value)
 {
@@ -51,20 +53,21 @@ struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *t)
 
 /* ---- probes ---- */
 
-/* Least squares of b / X over the probes of depth 1: two numbers that are not below zero. */
+/* Least squares of relative errors over the probes of depth 1: two numbers that are not below zero. Samples
+ * err by a part of what they measure, and t0 lies in the short ones. */
 static void fit(const struct hd_tune *t, double *t0, double *per_byte)
 {
-	double n = 0, sb = 0, st = 0, sbb = 0, sbt = 0;
+	double n = 0, sb = 0, st = 0, sbb = 0, sbt = 0;         /* weighted by 1 / s^2 */
 
 	for (size_t i = 0; i < NPROBES; i++) {
 		if (probes[i].depth != 1 || t->probed[i] <= 0)
 			continue;
-		const double b = probes[i].size, s = b / t->probed[i];
-		n++;
-		sb += b;
-		st += s;
-		sbb += b * b;
-		sbt += b * s;
+		const double b = probes[i].size, s = b / t->probed[i], w = 1 / (s * s);
+		n += w;
+		sb += w * b;
+		st += w * s;
+		sbb += w * b * b;
+		sbt += w * b * s;
 	}
 	const double d = n * sbb - sb * sb;
 	*per_byte = d > 0 ? (n * sbt - sb * st) / d : 0;
@@ -73,7 +76,7 @@ static void fit(const struct hd_tune *t, double *t0, double *per_byte)
 	*t0 = *t0 > 0 ? *t0 : 0;
 }
 
-static struct hd_ranges_knobs begin_at(const struct hd_tune *t)
+static struct hd_ranges_knobs guess(const struct hd_tune *t)
 {
 	struct hd_ranges_knobs best = t->now;
 	double t0, per_byte, most = 0;
@@ -137,18 +140,19 @@ static void note(struct hd_tune *t, struct hd_ranges_knobs knobs, double median)
 		t->seen[t->nseen++] = (struct hd_tune_seen){ knobs, median };
 }
 
-/* Ways: depth up, down, size up, down, gap up, down. false: there is no such neighbour. */
+/* Ways: depth up, size up, depth down, size down, gap up, down: what brings more before what costs less.
+ * false: there is no such neighbour. */
 static bool neighbour(const struct hd_tune *t, uint32_t way, struct hd_ranges_knobs *out)
 {
 	struct hd_ranges_knobs k = t->now;
 
 	switch (way) {
-	case 0: k.depth *= 2; break;
-	case 1: k.depth /= 2; break;
-	case 2: k.size_bytes *= 2; break;
-	case 3: k.size_bytes /= 2; break;
-	case 4: k.gap_bytes = k.gap_bytes ? k.gap_bytes * 2 : HD_RANGES_SIZE_MIN; break;
-	default: k.gap_bytes = k.gap_bytes > HD_RANGES_SIZE_MIN ? k.gap_bytes / 2 : 0; break;
+	case 0: k.depth <<= t->far; break;
+	case 1: k.size_bytes <<= t->far; break;
+	case 2: k.depth >>= t->far; break;
+	case 3: k.size_bytes >>= t->far; break;
+	case 4: k.gap_bytes = k.gap_bytes ? k.gap_bytes << t->far : HD_RANGES_SIZE_MIN; break;
+	default: k.gap_bytes = k.gap_bytes > HD_RANGES_SIZE_MIN ? k.gap_bytes >> t->far : 0; break;
 	}
 	*out = k;
 	return (way < 4 || t->gaps) && k.depth && is_same(knobs_of(t, k.depth, k.size_bytes, k.gap_bytes),
@@ -181,25 +185,21 @@ static void keep(struct hd_tune *t)
 	say(t, "kept", t->now, t->kept_value);
 }
 
-/* Where a probe was far above all that the search found, the fit began it at the wrong end: once more from
- * there. */
-static bool begin_again(struct hd_tune *t)
+static void compare_with(struct hd_tune *t, struct hd_ranges_knobs other)
 {
-	double best = 0;
-	size_t probe = 0;
+	t->pair = (struct hd_tune_pair){ .knobs = { t->now, other } };
+	t->phase = HD_TUNE_SEARCH;
+}
 
-	for (uint32_t i = 0; i < t->nseen; i++)
-		best = t->seen[i].median > best ? t->seen[i].median : best;
-	for (size_t i = 0; i < NPROBES; i++)
-		if (t->probed[i] > t->probed[probe])
-			probe = i;
-	if (t->again || best >= WORSE * t->probed[probe])
-		return false;
-	t->again = true;
-	t->now = knobs_of(t, probes[probe].depth, probes[probe].size, t->now.gap_bytes);
-	t->still = t->way = 0;
-	say(t, "begins again", t->now, t->probed[probe]);
-	return true;
+/* A neighbour that was too far may be nearer; else it is another way. */
+static void next_way(struct hd_tune *t)
+{
+	if (t->far > 1) {
+		t->far = 1;
+		return;
+	}
+	t->way = (t->way + 1) % NWAYS;
+	t->still++;
 }
 
 /* The next neighbour that there is, or the end. */
@@ -207,16 +207,33 @@ static void compare_next(struct hd_tune *t)
 {
 	struct hd_ranges_knobs other;
 
-	while (t->comparisons < HD_TUNE_COMPARISONS && (t->still < NWAYS || begin_again(t))) {
+	while (t->comparisons < HD_TUNE_COMPARISONS && t->still < NWAYS) {
 		if (neighbour(t, t->way, &other)) {
-			t->pair = (struct hd_tune_pair){ .knobs = { t->now, other } };
-			t->phase = HD_TUNE_SEARCH;
+			compare_with(t, other);
 			return;
 		}
-		t->way = (t->way + 1) % NWAYS;
-		t->still++;
+		next_way(t);
 	}
 	keep(t);
+}
+
+static void begin(struct hd_tune *t)
+{
+	struct hd_ranges_knobs first = guess(t);
+	size_t best = 0;
+
+	for (size_t i = 0; i < NPROBES; i++)
+		if (t->probed[i] > t->probed[best])
+			best = i;
+	t->far = 1;
+	t->now = knobs_of(t, probes[best].depth, probes[best].size, first.gap_bytes);
+	say(t, "begins", t->now, t->probed[best]);
+	if (is_same(first, t->now)) {
+		t->comparisons++;
+		compare_next(t);
+	} else {
+		compare_with(t, first);
+	}
 }
 
 static void settle(struct hd_tune *t, struct tune_interval a, struct tune_interval b)
@@ -228,16 +245,16 @@ static void settle(struct hd_tune *t, struct tune_interval a, struct tune_interv
 	/* intervals of a store that many share meet always: by them alone each step down would be as good */
 	const bool moves = better || (cheaper && BETTER * b.median >= a.median);
 
-	t->comparisons++;
+	if (t->comparisons++)             /* the first is with the guess, which lies no way */
+		t->far = moves ? FAR : t->far;
 	note(t, k[0], a.median);
 	note(t, k[1], b.median);
 	say(t, moves ? better ? "better" : "as good for less" : "not better", k[1], b.median);
 	if (moves) {
 		t->now = k[1];
 		t->still = 0;             /* the same way again */
-	} else {
-		t->way = (t->way + 1) % NWAYS;
-		t->still++;
+	} else if (t->comparisons > 1) {
+		next_way(t);
 	}
 	compare_next(t);
 }
@@ -248,10 +265,12 @@ static void take_compared(struct hd_tune *t, double bytes_s)
 
 	p->value[p->n % 2][p->n / 2] = bytes_s;
 	p->n++;
-	if (p->n != 2 * HD_TUNE_FEW && p->n != 2 * HD_TUNE_MORE)
+	if (p->n != 2 * HD_TUNE_LEAST && p->n != 2 * HD_TUNE_FEW && p->n != 2 * HD_TUNE_MORE)
 		return;
 	const struct tune_interval a = interval(p->value[0], p->n / 2), b = interval(p->value[1], p->n / 2);
-	if (p->n == 2 * HD_TUNE_MORE || a.low > b.high || b.low > a.high)
+	const bool apart = a.low > b.high || b.low > a.high;
+	const bool far = a.median > FAR_APART * b.median || b.median > FAR_APART * a.median;
+	if (p->n == 2 * HD_TUNE_MORE || (apart && (far || p->n == 2 * HD_TUNE_FEW)))
 		settle(t, a, b);
 }
 
@@ -301,9 +320,7 @@ void hd_tune_sample(struct hd_tune *t, double bytes_s, bool waited)
 			t->now = knobs_of(t, probes[t->probe].depth, probes[t->probe].size, 0);
 			break;
 		}
-		t->now = begin_at(t);
-		say(t, "begins", t->now, 0);
-		compare_next(t);
+		begin(t);
 		break;
 	case HD_TUNE_SEARCH:
 		take_compared(t, bytes_s);

@@ -3,14 +3,17 @@
  * A set that is read by ranges and `heddle data tune` feed it. Samples come from reading that is done
  * anyway.
  *
- * 1. Probes: six pairs of depth and size. A fit t(b) = t0 + b / B1 of those of depth 1, and the greatest
- *    throughput seen, give X(q, b) = min(q b / (t0 + b / B1), Xmax): the search begins at the least q b with
- *    X >= 0.95 Xmax.
- * 2. Search by coordinates (depth, size, gap): the present knobs and a neighbour are sampled in turns, 5
- *    each; where the intervals [least, most] meet, 15 each, and the interval is that of the 4th to the 12th.
+ * 1. Probes: six pairs of depth and size. A fit t(b) = t0 + b / B1 of those of depth 1 (least squares of
+ *    relative errors), and the greatest throughput seen, give X(q, b) = min(q b / (t0 + b / B1), Xmax): its
+ *    *guess* is the least q b with X >= 0.95 Xmax. That takes requests for independent, which they are not
+ *    where processors copy what they bring: so the search begins at the best probe, and the guess is the
+ *    first that it is compared with.
+ * 2. Search by coordinates (depth, size, gap): the present knobs and a neighbour are sampled in turns, 3
+ *    each where their medians are then more than a factor of 1.5 apart and the intervals [least, most] do not
+ *    meet; else 5 each; where the intervals meet, 15 each, and the interval is that of the 4th to the 12th.
  *    Better: the intervals apart, or more in 12 of 15 turns; and the median more than 3 % up. A neighbour of
- *    less q b is taken, too, if its median is not more than 3 % down. At most 40 comparisons; once more from
- *    the best probe where that was above all found by more than 15 %.
+ *    less q b is taken, too, if its median is not more than 3 % down. Ways up come first. After one that is
+ *    taken the next lies twice as far the same way. At most 40 comparisons.
  * 3. Of all that were sampled so, those of the least q b are kept whose median is within 5 % of the best; of
  *    equal ones those of the smaller depth.
  * 4. Kept until three samples in a row are 15 % below with waiting: then it searches again. HD_TUNE_QUIET
@@ -26,8 +29,9 @@
 
 #include "data/ranges.h"
 
-enum { HD_TUNE_SEEN = 64, HD_TUNE_MORE = 15, HD_TUNE_FEW = 5, HD_TUNE_WINS = 12, HD_TUNE_COMPARISONS = 40,
-	HD_TUNE_QUIET = 50, HD_TUNE_HOLD = 1000, HD_TUNE_TEXT = 160 };
+enum {
+	HD_TUNE_SEEN = 64, HD_TUNE_MORE = 15, HD_TUNE_FEW = 5, HD_TUNE_LEAST = 3, HD_TUNE_WINS = 12,
+	HD_TUNE_COMPARISONS = 40, HD_TUNE_QUIET = 50, HD_TUNE_HOLD = 1000, HD_TUNE_TEXT = 160 };
 
 struct hd_tune_seen { struct hd_ranges_knobs knobs; double median; };
 
@@ -39,12 +43,12 @@ enum hd_tune_phase { HD_TUNE_PROBE, HD_TUNE_SEARCH, HD_TUNE_KEEP };
 struct hd_tune {
 	uint64_t memory_bytes;
 	bool gaps;                        /* the gap is searched */
-	bool again;                       /* it has begun once more, from a probe */
 	enum hd_tune_phase phase;
 	struct hd_ranges_knobs now, kept;
 	uint32_t probe; double probed[6];
 	struct hd_tune_pair pair;
-	uint32_t way, still, comparisons; /* way: of the neighbour; still: ways without a better one */
+	/* way: of the neighbour; still: ways without a better one; far: doublings to the neighbour */
+	uint32_t way, still, far, comparisons;
 	struct hd_tune_seen seen[HD_TUNE_SEEN]; uint32_t nseen;
 	double kept_value;
 	uint32_t worse, quiet, hold; bool lowered;
