@@ -132,6 +132,7 @@ struct hd_dispatch_lease {
 	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")        \
 	X(CANCEL,   "job",                         "its user wants it to end")                               \
 	X(WEIGHT,   "job, value",                  "another priority")                                       \
+	X(SCALE,    "job, n",                      "devices at once from the next boundary on, steps/s in proportion") \
 	X(DEVICE,   "device, ok",                  "it may be used, or not")                                 \
 	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part") \
 	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \

@@ -122,6 +122,9 @@ void hd_rounds_ran(struct hd_rounds *rounds, const struct hd_round_run *run, dou
 
 /* What a job does alone on its scale, [ntypes], was measured again. */
 void hd_rounds_rate(struct hd_rounds *rounds, uint64_t id, const double *rate);
+/* The job, which is in no pair, wants `scale` devices at once from now on and then does `rate`, [ntypes].
+ * What it received stays received; a round that goes on is not changed. */
+void hd_rounds_scale(struct hd_rounds *rounds, uint64_t id, uint32_t scale, const double *rate);
 /* For a scheduler that starts again: the job, which has arrived, has held these devices since the round
  * before. Each device once. */
 HD_MUST_USE enum hd_err hd_rounds_hold(struct hd_rounds *rounds, uint64_t id, const uint32_t *device,

@@ -14,7 +14,7 @@ enum { POLICY_BYTES = 1 << 30 };
 static size_t policy_bytes(const struct hd_dispatch *d) { return d->set.policy_bytes ? d->set.policy_bytes :
 	POLICY_BYTES; }
 
-static bool is_here(const struct live *j) { return j->row.state == HD_DISPATCH_OPEN && !j->row.cancel; }
+bool dispatch_is_here(const struct live *j) { return j->row.state == HD_DISPATCH_OPEN && !j->row.cancel; }
 
 enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 {
@@ -89,7 +89,7 @@ static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct 
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	}
 	for (uint32_t i = 0; i < d->njobs; i++)
-		if (is_here(d->job[i])) {
+		if (dispatch_is_here(d->job[i])) {
 			jobs[n] = seen(d, arena, &d->job[i]->row, now_s);
 			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
 				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs",
@@ -238,7 +238,7 @@ static enum hd_err valid_shares(const struct hd_dispatch *d, struct hd_dispatch_
 		for (uint8_t m = 0; m < a->shares.shape[i].nmembers; m++) {
 			const struct live *j = dispatch_find(d,
 				a->state.jobs[a->shares.shape[i].member[m]].id);
-			here &= j && is_here(j);
+			here &= j && dispatch_is_here(j);
 		}
 		if (!here)
 			continue;
@@ -342,7 +342,7 @@ void dispatch_charge(struct hd_dispatch *d, double until_s)
 	double took_s = nearbyint((until_s - d->charged_s) * 1024) / 1024;
 
 	for (uint32_t i = 0; i < d->njobs && took_s > 0; i++)
-		if (d->job[i]->run.nmembers && is_here(d->job[i]))
+		if (d->job[i]->run.nmembers && dispatch_is_here(d->job[i]))
 			hd_rounds_ran(d->rounds, &d->job[i]->run, took_s);
 	d->charged_s = fmax(until_s, d->charged_s);
 }
@@ -378,7 +378,7 @@ static uint32_t count_here(const struct hd_dispatch *d)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < d->njobs; i++)
-		n += is_here(d->job[i]);
+		n += dispatch_is_here(d->job[i]);
 	return n;
 }
 

@@ -222,6 +222,40 @@ ON(weight)
 	return dispatch_note(d, e->job, "priority", "%g", e->value);
 }
 
+/* Rates are of `scale` devices; what is measured on another number is a guess until it is measured again. */
+static void scale_rates(const struct hd_dispatch *d, struct hd_dispatch_job *row, uint32_t scale)
+{
+	for (uint32_t t = 0; t < d->set.ntypes; t++) {
+		struct hd_dispatch_rate *r = &row->rate[t];
+		r->steps_s *= (double)scale / row->scale;
+		r->outlier = -1;
+		r->from = r->from == HD_RATE_ASKED ? HD_RATE_ASKED : HD_RATE_GUESSED;
+	}
+}
+
+ON(scale)
+{
+	const uint32_t least = j->row.max ? j->row.min : 1, most = j->row.max ? j->row.max : HD_DISPATCH_SET;
+	double rate[HD_DISPATCH_TYPES];
+
+	if (!dispatch_is_here(j))
+		return hd_fail(diag, HD_E_INVAL, "job %llu is %s", (unsigned long long)e->job,
+			j->row.cancel ? "being cancelled" : hd_dispatch_state_name(j->row.state));
+	if (e->n < least || e->n > most)
+		return hd_fail(diag, HD_E_INVAL, "scale %u: job %llu takes %u to %u devices at once", e->n,
+			(unsigned long long)e->job, least, most);
+	if (e->n == j->row.scale)
+		return HD_OK;
+	dispatch_measure(d, j);
+	j->measuring = false;
+	scale_rates(d, &j->row, e->n);
+	j->row.scale = e->n;
+	j->row_dirty = true;
+	dispatch_steps_s(d, &j->row, rate);
+	hd_rounds_scale(d->rounds, e->job, e->n, rate);
+	return dispatch_note(d, e->job, "scale", "%u device%s at once", e->n, e->n == 1 ? "" : "s");
+}
+
 ON(device)
 {
 	struct device *v = &d->device[e->device];
@@ -321,6 +355,7 @@ static const struct { enum hd_err (*on)(struct hd_dispatch *, struct live *, con
 	row_of[HD_DISPATCH_IN_NKINDS] = {
 	[HD_DISPATCH_IN_SUBMIT] = { on_submit, 0 }, [HD_DISPATCH_IN_CANCEL] = { on_cancel, NEEDS_JOB },
 		[HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB },
+	[HD_DISPATCH_IN_SCALE] = { on_scale, NEEDS_JOB },
 	[HD_DISPATCH_IN_DEVICE] = { on_device, NEEDS_DEVICE }, [HD_DISPATCH_IN_SEEN] = { on_seen, NEEDS_JOB },
 	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE },
 	[HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB },

@@ -99,6 +99,11 @@ static void happen(struct world *w)
 		if (hd_dispatch_job(w->d, id) && hd_dispatch_job(w->d, id)->state == HD_DISPATCH_OPEN)
 			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_WEIGHT, .job = id,
 				.value = 0.25 * (double)(1 + draw(w, 16)) });
+		if (hd_dispatch_job(w->d, id) && draw(w, 2) &&
+			hd_dispatch_job(w->d, id)->state == HD_DISPATCH_OPEN &&
+			!hd_dispatch_job(w->d, id)->cancel)
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SCALE, .job = id,
+				.n = 1 + (uint32_t)draw(w, 3) });
 		break;
 	case 4:                                   /* a worker dies */
 		w->worker[v] = 0;
@@ -188,6 +193,39 @@ static void a_log_repeated_writes_the_same_bytes(void **state)
 	}
 	CHECK(started >= 4 && given_up == apart, "logs with a start: %u; a policy that was given up: %d",
 		started, given_up);
+}
+
+/* Two devices by the next boundary while it runs, by the same run; then one again. */
+static void a_job_of_another_scale_is_resized_while_it_runs(void **state)
+{
+	static const uint32_t sizes[] = { 2, 1, 3 };
+	struct hd_dispatch_outs outs;
+	struct world w;
+
+	(void)state;
+	begin(&w, "fifo", 3);
+	submit(&w, 100000, 1);
+	for (int i = 0; i < 20; i++)
+		pass(&w, 1);
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		const struct hd_dispatch_job was = w.row[1];
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SCALE, .job = 1,
+			.n = sizes[k] });
+		CHECK(w.row[1].scale == sizes[k], "stored: %u", w.row[1].scale);
+		CHECK(fabs(w.row[1].rate[1].steps_s * was.scale - was.rate[1].steps_s * sizes[k]) < 1e-9,
+			"%g steps/s on %u, %g on %u", was.rate[1].steps_s, was.scale,
+			w.row[1].rate[1].steps_s, sizes[k]);
+		for (int i = 0; i < 40 && w.lease[1].n != sizes[k]; i++)
+			pass(&w, 1);
+		CHECK(w.lease[1].n == sizes[k], "%u devices, not %u", w.lease[1].n, sizes[k]);
+	}
+	CHECK(w.nstarts == 1 && w.row[1].leases == 1, "%u starts", w.nstarts);
+	assert_int_equal(hd_dispatch_step(w.d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SCALE,
+		.job = 1, .n = 0 }, w.now_s, &outs, NULL), HD_E_INVAL);
+	assert_int_equal(hd_dispatch_step(w.d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SCALE,
+		.job = 1, .n = HD_DISPATCH_SET + 1 }, w.now_s, &outs, NULL), HD_E_INVAL);
+	CHECK(w.row[1].scale == 3 && outs.n == 0, "a refused scale is taken");
+	finish(&w);
 }
 
 static void a_run_that_fails_five_times_is_dropped_with_the_reason(void **state)
@@ -314,6 +352,7 @@ int main(void)
 		cmocka_unit_test(a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice),
 		cmocka_unit_test(whatever_happens_no_device_is_in_two_leases_and_every_job_ends),
 		cmocka_unit_test(a_log_repeated_writes_the_same_bytes),
+		cmocka_unit_test(a_job_of_another_scale_is_resized_while_it_runs),
 		cmocka_unit_test(a_run_that_fails_five_times_is_dropped_with_the_reason),
 		cmocka_unit_test(a_run_that_leaves_by_itself_without_a_step_counts_as_failed),
 		cmocka_unit_test(a_run_that_ends_with_0_before_its_last_step_goes_on),

@@ -116,6 +116,7 @@ double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j);
 /* rate.c */
 void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row);
 /* ends a stretch, begins the next */
+bool dispatch_is_here(const struct live *j);                          /* open, and not asked to end */
 void dispatch_measure(struct hd_dispatch *d, struct live *j);
 void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double *rate);
 

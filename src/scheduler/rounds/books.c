@@ -224,6 +224,23 @@ void hd_rounds_leave(struct hd_rounds *r, uint64_t id)
 			r->cell[i].dead = true;
 }
 
+/* Ways that a policy made up of the job's old size go; its own ones keep their places, one a type. */
+void hd_rounds_scale(struct hd_rounds *r, uint64_t id, uint32_t scale, const double *rate)
+{
+	rounds_bury(r);
+	for (uint32_t i = 0; i < r->ncells; i++)
+		if (r->cell[i].nmembers == 1 && r->cell[i].id[0] == id)
+			r->dead |= r->cell[i].dead = !r->cell[i].own;
+	rounds_bury(r);
+	for (uint32_t i = 0; i < r->ncells; i++)
+		if (r->cell[i].nmembers == 1 && r->cell[i].id[0] == id) {
+			r->cell[i].need[0].n = scale;
+			r->cell[i].rate[0] = rate[r->cell[i].need[0].type];
+		}
+	rounds_job(r, id)->scale = scale;
+	r->stale = true;
+}
+
 /* Runs of the last round name jobs by id and stay valid; cells are looked up again by hd_rounds_ran. */
 void rounds_bury(struct hd_rounds *r)
 {

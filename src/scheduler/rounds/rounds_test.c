@@ -362,9 +362,43 @@ static void a_cluster_without_devices_is_refused(void **state)
 	assert_null(r);
 }
 
+/* Alone, without a share: only its own ways can run it. They have the new size and rate before any policy
+ * says so, and the round that goes on has the old one. */
+static void a_job_of_another_scale_runs_on_so_many_devices_from_the_next_round_on(void **state)
+{
+	const struct hd_rounds_setting setting = { .fidelity = HD_FIDELITY_EXACT };
+	const struct hd_sched_type type = { .name = "k80", .n = 4 };
+	const double rate[2] = { 1, 2.5 };
+	const struct hd_sched_job job = { .id = 7, .scale = 1, .weight = 1, .rate = &rate[0] };
+	const struct hd_sched_state here = { .ntypes = 1, .njobs = 1, .types = &type, .jobs = &job };
+	const struct hd_shares none = { .work_conserving = true };
+	struct hd_round round;
+	struct hd_rounds *r;
+
+	(void)state;
+	assert_int_equal(hd_rounds_create(&r, &setting, 1, &type, NULL, NULL), HD_OK);
+	assert_int_equal(hd_rounds_arrive(r, &job, 20, NULL), HD_OK);
+	assert_int_equal(hd_rounds_adopt(r, 0, &here, &none, NULL), HD_OK);
+	assert_int_equal(hd_rounds_next(r, &round, NULL), HD_OK);
+	CHECK(round.nruns == 1 && round.run[0].ndevices == 1, "%u runs", round.nruns);
+	hd_rounds_scale(r, 7, 3, &rate[1]);
+	CHECK(hd_rounds_due(r, 1e9), "no new shares are asked for");
+	assert_int_equal(hd_rounds_offer(r, &round, NULL), HD_OK);
+	CHECK(round.nruns == 1 && round.run[0].ndevices == 1, "changed within the round");
+	assert_int_equal(hd_rounds_next(r, &round, NULL), HD_OK);
+	CHECK(round.nruns == 1 && round.run[0].ndevices == 3 && round.run[0].rate[0] > 2, "%u runs, on %u",
+		round.nruns, round.nruns ? round.run[0].ndevices : 0);
+	/* a measurement is one of the new size */
+	hd_rounds_rate(r, 7, &rate[0]);
+	assert_int_equal(hd_rounds_offer(r, &round, NULL), HD_OK);
+	CHECK(round.run[0].rate[0] < 2, "the rate of the run stays %g", round.run[0].rate[0]);
+	hd_rounds_destroy(r);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_job_of_another_scale_runs_on_so_many_devices_from_the_next_round_on),
 		cmocka_unit_test(rounds_keep_to_devices_in_both_fidelities),
 		cmocka_unit_test(what_is_received_approaches_the_share),
 		cmocka_unit_test(hysteresis_changes_less),
