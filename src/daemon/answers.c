@@ -10,6 +10,15 @@
 #define WHY(...) HD_FIELDS_ROW(struct hd_answer_why, __VA_ARGS__)
 #define STATE(...) HD_FIELDS_ROW(struct hd_answer_state, __VA_ARGS__)
 #define PRIORITY(...) HD_FIELDS_ROW(struct hd_answer_priority, __VA_ARGS__)
+#define SCALE(...) HD_FIELDS_ROW(struct hd_answer_scale, __VA_ARGS__)
+#define WAITING(...) HD_FIELDS_ROW(struct hd_answer_waiting, __VA_ARGS__)
+#define WAITINGS(...) HD_FIELDS_ROW(struct hd_answer_waitings, __VA_ARGS__)
+#define SAMPLE(...) HD_FIELDS_ROW(struct hd_answer_sample, __VA_ARGS__)
+#define HISTORY(...) HD_FIELDS_ROW(struct hd_answer_history, __VA_ARGS__)
+#define POINT(...) HD_FIELDS_ROW(struct hd_answer_point, __VA_ARGS__)
+#define CURVE(...) HD_FIELDS_ROW(struct hd_answer_curve, __VA_ARGS__)
+#define SPENT(...) HD_FIELDS_ROW(struct hd_answer_spent, __VA_ARGS__)
+#define LEDGER(...) HD_FIELDS_ROW(struct hd_answer_ledger, __VA_ARGS__)
 #define TYPE(...) HD_FIELDS_ROW(struct hd_answer_type, __VA_ARGS__)
 #define HOST(...) HD_FIELDS_ROW(struct hd_answer_host, __VA_ARGS__)
 #define HOSTS(...) HD_FIELDS_ROW(struct hd_answer_hosts, __VA_ARGS__)
@@ -36,6 +45,15 @@ static const struct hd_fields_row job_type_rows[] = { HD_ANSWER_JOB_TYPE(JOB_TYP
 static const struct hd_fields_row why_rows[] = { HD_ANSWER_WHY(WHY) };
 static const struct hd_fields_row state_rows[] = { HD_ANSWER_STATE(STATE) };
 static const struct hd_fields_row priority_rows[] = { HD_ANSWER_PRIORITY(PRIORITY) };
+static const struct hd_fields_row scale_rows[] = { HD_ANSWER_SCALE(SCALE) };
+static const struct hd_fields_row waiting_rows[] = { HD_ANSWER_WAITING(WAITING) };
+static const struct hd_fields_row waitings_rows[] = { HD_ANSWER_WAITINGS(WAITINGS) };
+static const struct hd_fields_row sample_rows[] = { HD_ANSWER_SAMPLE(SAMPLE) };
+static const struct hd_fields_row history_rows[] = { HD_ANSWER_HISTORY(HISTORY) };
+static const struct hd_fields_row point_rows[] = { HD_ANSWER_POINT(POINT) };
+static const struct hd_fields_row curve_rows[] = { HD_ANSWER_CURVE(CURVE) };
+static const struct hd_fields_row spent_rows[] = { HD_ANSWER_SPENT(SPENT) };
+static const struct hd_fields_row ledger_rows[] = { HD_ANSWER_LEDGER(LEDGER) };
 static const struct hd_fields_row type_rows[] = { HD_ANSWER_TYPE(TYPE) };
 static const struct hd_fields_row host_rows[] = { HD_ANSWER_HOST(HOST) };
 static const struct hd_fields_row hosts_rows[] = { HD_ANSWER_HOSTS(HOSTS) };

@@ -102,6 +102,60 @@
 	X(int64_t, id, .about = "its number")                                                               \
 	X(double, priority, .about = "its weight now")
 
+#define HD_ANSWER_SCALE(X)                                                                                  \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(int64_t, scale, .about = "devices it wants at once, from the next round on")
+
+#define HD_ANSWER_WAITING(X)                                                                                \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(const char *, name, .about = "its name")                                                          \
+	X(const char *, user, .about = "whose it is; empty: not said")                                      \
+	X(double, priority, .about = "its weight")                                                          \
+	X(int64_t, scale, .about = "devices it wants at once")                                              \
+	X(double, submitted_s, .about = "when it came, seconds of the daemon's clock", .unit = "s")         \
+	X(const char *, code, .about = "the leading reason, a word")                                        \
+	X(const char *, text, .about = "it as a sentence with its numbers")
+
+#define HD_ANSWER_WAITINGS(X)                                                                               \
+	X(struct hd_fields_list, jobs, .of = &hd_answer_waiting_fields, .about = "the page")                \
+	X(bool, more, .about = "whether another page follows")
+
+#define HD_ANSWER_SAMPLE(X)                                                                                 \
+	X(double, at_s, .about = "seconds of the daemon's clock", .unit = "s")                              \
+	X(const char *, type, .about = "of devices")                                                        \
+	X(int64_t, busy, .about = "held by jobs then")                                                      \
+	X(int64_t, free, .about = "held by no job")                                                         \
+	X(int64_t, lost, .about = "out of service")
+
+#define HD_ANSWER_HISTORY(X)                                                                                \
+	X(double, now_s, .about = "the daemon's clock", .unit = "s")                                        \
+	X(double, every_s, .about = "how far apart samples are", .unit = "s")                               \
+	X(struct hd_fields_list, samples, .of = &hd_answer_sample_fields,                                   \
+		.about = "of each type, since this daemon started, oldest first")
+
+#define HD_ANSWER_POINT(X)                                                                                  \
+	X(int64_t, step, .about = "its number")                                                             \
+	X(double, t, .about = "when it was committed, seconds since the run began", .unit = "s")            \
+	X(double, loss, .about = "training loss")                                                           \
+	X(double, lr, .about = "learning rate")                                                             \
+	X(int64_t, workers, .about = "that took part")                                                      \
+	X(double, step_ms, .about = "what it took", .unit = "ms")
+
+#define HD_ANSWER_CURVE(X)                                                                                  \
+	X(int64_t, id, .about = "of the job")                                                               \
+	X(struct hd_fields_list, points, .of = &hd_answer_point_fields,                                     \
+		.about = "steps, evenly spaced, the first and the last among them")
+
+#define HD_ANSWER_SPENT(X)                                                                                  \
+	X(int64_t, id, .about = "its number")                                                               \
+	X(const char *, name, .about = "its name")                                                          \
+	X(const char *, user, .about = "whose it is; empty: not said")                                      \
+	X(struct hd_paid, paid, .of = &hd_paid_fields)
+
+#define HD_ANSWER_LEDGER(X)                                                                                 \
+	X(struct hd_fields_list, jobs, .of = &hd_answer_spent_fields,                                       \
+		.about = "that hold devices, as their coordinators said last")
+
 #define HD_ANSWER_TYPE(X)                                                                                   \
 	X(const char *, type, .about = "of devices", .head = "type", .width = 12)                           \
 	X(int64_t, devices, .about = "of that type", .head = "devices", .width = 8)                         \
@@ -237,6 +291,15 @@
 	X(why,                 HD_ANSWER_WHY,        "why a job waits, or runs where it runs")              \
 	X(state,               HD_ANSWER_STATE,      "a job's state")                                       \
 	X(priority,            HD_ANSWER_PRIORITY,   "a job's weight")                                      \
+	X(scale,               HD_ANSWER_SCALE,      "a job's size")                                        \
+	X(waiting,             HD_ANSWER_WAITING,    "a job that waits")                                    \
+	X(waitings,            HD_ANSWER_WAITINGS,   "jobs that wait, and why")                             \
+	X(sample,              HD_ANSWER_SAMPLE,     "what devices of a type did")                          \
+	X(history,             HD_ANSWER_HISTORY,    "what devices did over time")                          \
+	X(point,               HD_ANSWER_POINT,      "a step")                                              \
+	X(curve,               HD_ANSWER_CURVE,      "how a run went, in few points")                       \
+	X(spent,               HD_ANSWER_SPENT,      "what a job was paid for")                             \
+	X(ledger,              HD_ANSWER_LEDGER,     "what jobs were paid for")                             \
 	X(type,                HD_ANSWER_TYPE,       "devices of a type")                                   \
 	X(host,                HD_ANSWER_HOST,       "a device, and whether it is slow across jobs")         \
 	X(hosts,               HD_ANSWER_HOSTS,      "devices, and which are slow across jobs")             \

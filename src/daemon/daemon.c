@@ -490,6 +490,7 @@ static void serve(struct hd_daemon *d)
 		if (now >= look_ns || boundary) {
 			daemon_look(d, boundary);
 			look_ns = hd_clock_now_ns(d->clock) + HD_DAEMON_LOOK_NS;
+			daemon_sample(d);
 		}
 		if (!d->broken)
 			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK },
@@ -507,7 +508,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	*lives_on = false;
 	if (!d)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a scheduler");
-	*d = (struct hd_daemon){ .spec = spec, .fs = spec->fs, .clock = spec->clock };
+	*d = (struct hd_daemon){ .spec = spec, .fs = spec->fs, .clock = spec->clock,
+		.history = { .every_s = 1 } };
 	d->handler = (struct hd_handler){ d, daemon_answer };
 	snprintf(d->policy, sizeof d->policy, "%s", spec->policy);
 	hd_host_real(&d->host);

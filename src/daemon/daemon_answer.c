@@ -380,6 +380,33 @@ ANSWER(prio)
 	return HD_OK;
 }
 
+ANSWER(scale)
+{
+	struct hd_dispatch_event event = { .kind = HD_DISPATCH_IN_SCALE };
+	struct hd_jobs_card card;
+	struct hd_dispatch_job row;
+	struct hd_dispatch_lease lease;
+	int64_t scale = 0;
+	enum hd_err err = daemon_find_job(d, ask, "job", &event.job, diag);
+
+	if (!err)
+		err = hd_json_get_i64(ask, "scale", 1, HD_DISPATCH_SET, &scale, diag);
+	if (!err)
+		err = hd_jobs_get(d->jobs, event.job, &card, &row, &lease, diag);
+	if (err)
+		return err;
+	row.scale = event.n = (uint32_t)scale;
+	if (row.state == HD_DISPATCH_OPEN)        /* else the machine says so */
+		err = daemon_fits(d, &row, diag);
+	if (!err)
+		err = feed_job(d, &event, &card, &row, &lease, diag);
+	if (err)
+		return err;
+	hd_fields_put(&hd_answer_scale_fields, 0, &(struct hd_answer_scale){ .id = (int64_t)event.job,
+		.scale = row.scale }, w);
+	return HD_OK;
+}
+
 /* Jobs by what a user calls their state. */
 static void count_states(const uint64_t n[HD_DISPATCH_NSTATES], const uint64_t leased[HD_LEASE_NSTATES],
 	struct hd_fields_count count[NSTATES])
@@ -394,21 +421,6 @@ static void count_states(const uint64_t n[HD_DISPATCH_NSTATES], const uint64_t l
 		n[HD_DISPATCH_DONE], n[HD_DISPATCH_FAILED], n[HD_DISPATCH_CANCELLED] };
 	for (int k = 0; k < NSTATES; k++)
 		count[k] = (struct hd_fields_count){ states[k], (int64_t)of[k] };
-}
-
-static struct hd_answer_type type_of(const struct hd_daemon *d, uint32_t t)
-{
-	const struct hd_pools *pools = d->spec->pools;
-	struct hd_answer_type type = { .type = pools->name[t], .devices = pools->type[t].n,
-		.price_usd_h = pools->type[t].price_usd_h, .speed = pools->type[t].speed };
-
-	for (uint32_t v = pools->first_device[t]; v < pools->first_device[t + 1]; v++) {
-		struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
-		type.busy += dev.job || dev.there;
-		type.lost += !dev.usable && !dev.job && !dev.there;
-	}
-	type.free = type.devices - type.busy - type.lost;
-	return type;
 }
 
 static void fill_running(void *user, struct hd_json_writer *w)
@@ -445,7 +457,7 @@ ANSWER(status)
 	daemon_late_text(d, late);
 	count_states(n, leased, count);
 	for (uint32_t t = 0; t < d->spec->pools->ntypes; t++)
-		type[t] = type_of(d, t);
+		type[t] = daemon_type(d, t);
 	hd_fields_put(&hd_answer_status_fields, 0, &(struct hd_answer_status){ .pid = self.pid,
 		.dir = d->spec->dir, .policy = d->policy, .asked_s = daemon_asked_s(d), .late = late,
 		.round_s = hd_dispatch_round_s(d->dispatch), .now_s = daemon_now_s(d),
@@ -635,6 +647,9 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 		{ "submit", answer_submit }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
 		{ "prio", answer_prio }, { "status", answer_status }, { "hosts", answer_hosts }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },
 		{ "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
+		{ "scale", answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },
+		{ "waiting", daemon_show_waiting }, { "ledger", daemon_show_ledger },
+		{ "history", daemon_show_history },
 	};
 	struct hd_daemon *d = self;
 

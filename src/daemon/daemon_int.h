@@ -1,6 +1,7 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
- * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, submit.c takes jobs in. */
+ * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_show.c what the
+ * page draws, submit.c takes jobs in. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
 
@@ -14,6 +15,7 @@
 #include "driver/pid_lock.h"
 #include "daemon/answers.h"
 #include "daemon/daemon.h"
+#include "daemon/history.h"
 #include "daemon/jobs.h"
 #include "daemon/lease_renewer.h"
 
@@ -77,6 +79,7 @@ struct hd_daemon {
 	double zero_s, since_s, began_s;
 	struct watch *watch;              /* owned */
 	struct hd_fleet *fleet;           /* owned */
+	struct hd_history history;
 	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
 	/* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
 	uint64_t taken;
@@ -145,6 +148,13 @@ void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run);
 void daemon_fleet_heard(struct hd_daemon *d, struct watch *w, const struct hd_json *answer);
 /* The devices that were heard lately; `slow`: only those that are. */
 void daemon_fleet_fill(const struct hd_daemon *d, bool slow, struct hd_json_writer *w);
+/* daemon_show.c: a sample of the history, if it is due; the questions of frontend.h. */
+struct hd_answer_type daemon_type(const struct hd_daemon *d, uint32_t type);
+void daemon_sample(struct hd_daemon *d);
+typedef enum hd_err daemon_shows(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag);
+daemon_shows daemon_show_run, daemon_show_metrics, daemon_show_waiting, daemon_show_ledger,
+	daemon_show_history;
 /* daemon_whatif.c: the question "whatif" of frontend.h. */
 HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
@@ -154,6 +164,9 @@ HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
 /* Of an order without its key: equal for equal orders, however they are written (submit.c). */
 struct hd_hash daemon_order_hash(const struct hd_json *ask);
+/* Whether the policy takes such a job, alone; it is waited for HD_DAEMON_ANSWER_NS at most (submit.c). */
+HD_MUST_USE enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row,
+	struct hd_diag *diag);
 /* Reads the job, makes its run's folder, fills card and row (submit.c). */
 HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_jobs_card *card, struct hd_dispatch_job *row,

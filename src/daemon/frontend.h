@@ -25,6 +25,12 @@
  *	explain  why        job, policy?: false leaves out the what-if
  *	cancel   state      job
  *	prio     priority   job, priority: > 0
+ *	scale    scale      job, scale: devices at once, from the next round on
+ *	run      run        job
+ *	metrics  curve      job, points?: 2..HD_CURVE_POINTS (500)
+ *	waiting  waitings   after?: id (0), limit?: 1..100 (50)
+ *	ledger   ledger
+ *	history  history    after_s?
  *	status   status
  *	hosts    hosts
  *	pools    pools

@@ -60,16 +60,20 @@ enum hd_err hd_http_where(const char *where, char addr[HD_ADDR_CAP], struct hd_d
 
 /* ---- answers ---- */
 
-static struct MHD_Response *dress(struct MHD_Response *r, const char *type, const char *allow)
+static struct MHD_Response *dress(struct MHD_Response *r, const struct hd_rest_response *out)
 {
 	const struct { const char *name, *value; } lines[] = {
-		{ MHD_HTTP_HEADER_CONTENT_TYPE, type },
-		{ "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'" },
+		{ MHD_HTTP_HEADER_CONTENT_TYPE, out->type },
+		{ "Content-Security-Policy", out->file ? HD_PAGE_POLICY :
+			"default-src 'none'; frame-ancestors 'none'" },
 		{ "X-Content-Type-Options", "nosniff" },
 		{ "Referrer-Policy", "no-referrer" },
-		{ MHD_HTTP_HEADER_CACHE_CONTROL, "no-store" },
+		{ "Cross-Origin-Opener-Policy", "same-origin" },
+		{ "Cross-Origin-Resource-Policy", "same-origin" },
+		{ MHD_HTTP_HEADER_CACHE_CONTROL, out->file ? "no-cache" : "no-store" },
+		{ MHD_HTTP_HEADER_ETAG, out->file ? out->file->tag : NULL },
 		{ MHD_HTTP_HEADER_CONNECTION, "close" },
-		{ MHD_HTTP_HEADER_ALLOW, allow },
+		{ MHD_HTTP_HEADER_ALLOW, out->allow },
 	};
 	bool good = r != NULL;
 
@@ -101,8 +105,7 @@ static enum MHD_Result hand_out(struct request *q, struct MHD_Connection *c,
 	const struct hd_rest_response *out)
 {
 	struct MHD_Response *r = dress(MHD_create_response_from_buffer(out->len, (void *)(uintptr_t)out->body,
-		MHD_RESPMEM_PERSISTENT), out->type,
-		out->allow);
+		MHD_RESPMEM_PERSISTENT), out);
 
 	if (!r)
 		return MHD_NO;
@@ -306,7 +309,7 @@ static enum MHD_Result begin_stream(struct request *q, struct MHD_Connection *c)
 		HD_HTTP_PING_NS };
 	hd_arena_init(&s->arena, HD_HTTP_REQUEST_ARENA);
 	struct MHD_Response *r = dress(MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream,
-		s, NULL), "text/event-stream", NULL);
+		s, NULL), &(struct hd_rest_response){ .type = "text/event-stream" });
 	enum MHD_Result done = MHD_NO;
 	if (r) {
 		give_time(c, INT64_MAX);
@@ -410,10 +413,10 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
 		*len = 0;
 		return MHD_YES;
 	}
-	if (q->way.route->how == HD_REST_STREAM)
+	if (q->way.route && q->way.route->how == HD_REST_STREAM)
 		return begin_stream(q, c);
 	hd_rest_reply(&q->http->handler, &q->way, q->body, q->got, &q->arena, &out);
-	if (q->way.route->changes)
+	if (q->way.route && q->way.route->changes)
 		note(q, method, &out);
 	return hand_out(q, c, &out);
 }

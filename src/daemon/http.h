@@ -11,8 +11,9 @@
  * 3. A request is whole HD_HTTP_REQUEST_NS after its connection began, and an answer taken HD_HTTP_ANSWER_NS
  *    after that, or the connection is ended, however busily its bytes drip. A stream must take what there is
  *    within HD_HTTP_IDLE_S.
- * 4. Every answer forbids pages to be built of it (CSP), to be kept, to be read as another type; no CORS
- *    header is ever sent.
+ * 4. Every answer forbids pages to be built of it (CSP), to be kept, to be read as another type; the files of
+ *    the page (page.h) have a policy of their own and may be kept, to be asked about again. No CORS header is
+ *    ever sent.
  * 5. Each request that changes something leaves a line in `audit`, whatever became of it:
  *    {"t","from","method","target","status","error"}. One that cannot be written is counted in `unaudited`.
  * 6. A stream gets the events that the handler answers to "events", as they come: hd_http_changed says that

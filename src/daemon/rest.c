@@ -33,7 +33,7 @@ void hd_rest_refuse(struct hd_rest_response *r, int status, enum hd_err err, con
 	hd_json_writer_init(&w, &text);
 	hd_fields_put_object(&hd_answer_error_fields, 0, &(struct hd_answer_error){ .error = sentence,
 		.code = err, .exit = hd_err_exit(err) }, NULL, &w);
-	*r = (struct hd_rest_response){ status, "application/json", NULL, text.full ? "{}" : text.at,
+	*r = (struct hd_rest_response){ status, "application/json", NULL, NULL, text.full ? "{}" : text.at,
 		text.full ? 2 : text.len, err };
 }
 
@@ -103,9 +103,10 @@ static bool good_line(struct judge *j)
 }
 
 /* Those that mean something here: at most once each. */
-enum header { HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, NKNOWN };
+enum header { HOST, ORIGIN, AUTHORIZATION, CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, IF_NONE_MATCH,
+	NKNOWN };
 static const char *const known[NKNOWN] = { "Host", "Origin", "Authorization", "Content-Type",
-	"Content-Length", "Transfer-Encoding" };
+	"Content-Length", "Transfer-Encoding", "If-None-Match" };
 
 static bool good_headers(struct judge *j, const char *value[NKNOWN])
 {
@@ -164,10 +165,9 @@ static bool is_token_of(const struct hd_key *token, const char *text)
 	return differs == 0;
 }
 
-static bool let_in(struct judge *j, const char *const value[NKNOWN])
+/* Asked for by this machine, and not by a page of another site. */
+static bool is_local(struct judge *j, const char *const value[NKNOWN])
 {
-	const char *bearer = value[AUTHORIZATION];
-
 	if (!value[HOST] || !is_ours(value[HOST], j->gate->port))
 		return refuse(j, 421, HD_E_INVAL,
 			"Host \"%.60s\" is not this machine by a loopback name and the port it serves",
@@ -177,6 +177,13 @@ static bool let_in(struct judge *j, const char *const value[NKNOWN])
 		return refuse(j, 403, HD_E_INVAL,
 			"requests of pages from elsewhere (Origin \"%.60s\") are not answered",
 			value[ORIGIN]);
+	return true;
+}
+
+static bool let_in(struct judge *j, const char *const value[NKNOWN])
+{
+	const char *bearer = value[AUTHORIZATION];
+
 	if (!j->gate->token)
 		return true;
 	if (!bearer || strncasecmp(bearer, "Bearer ", 7) != 0 || !is_token_of(j->gate->token, bearer + 7))
@@ -318,7 +325,7 @@ static bool good_body(struct judge *j, const char *const value[NKNOWN], struct h
 	if (length && hd_num_u64(length, UINT64_MAX, &len, NULL))
 		return refuse(j, 400, HD_E_INVAL, "Content-Length \"%.40s\" is not a number of bytes",
 			length);
-	if (len && !strcmp(way->route->method, "GET"))
+	if (len && (way->file || !strcmp(way->route->method, "GET")))
 		return refuse(j, 400, HD_E_INVAL, "GET has no body");
 	if (len > HD_REST_BODY)
 		return refuse(j, 413, HD_E_INVAL, "a body of %llu bytes: at most %d", (unsigned long long)len,
@@ -340,7 +347,13 @@ bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request
 	size_t nparts;
 
 	*way = (struct hd_rest_way){ 0 };
-	if (!good_line(&j) || !good_headers(&j, value) || !let_in(&j, value))
+	if (!good_line(&j) || !good_headers(&j, value) || !is_local(&j, value))
+		return false;
+	if (!strcmp(request->method, "GET") && (way->file = hd_page_find(request->target))) {
+		way->known = value[IF_NONE_MATCH] && strstr(value[IF_NONE_MATCH], way->file->tag);
+		return good_body(&j, value, way);
+	}
+	if (!let_in(&j, value))
 		return false;
 	if (!(whole = hd_arena_text(arena, request->target, strlen(request->target))) ||
 		!(path = hd_arena_text(arena, whole, strcspn(whole, "?"))))
@@ -573,6 +586,7 @@ static enum hd_err make_answer(const struct hd_handler *handler, const struct hd
 	switch (way->route->how) {
 	case HD_REST_STREAM:
 	case HD_REST_ASK:
+	case HD_REST_METRICS:
 		return handler->answer(handler->self, way->route->what, ask, w, diag);
 	case HD_REST_SCHEMA:
 		hd_rest_schema(w);
@@ -584,6 +598,30 @@ static enum hd_err make_answer(const struct hd_handler *handler, const struct hd
 	return hd_fail(diag, HD_E_BUG, "a route without a way to answer");
 }
 
+static void give_file(const struct hd_rest_way *way, struct hd_rest_response *response)
+{
+	const struct hd_page_file *f = way->file;
+
+	*response = (struct hd_rest_response){ way->known ? 304 : 200, f->type, NULL, f, f->bytes,
+		way->known ? 0 : f->len, HD_OK };
+}
+
+/* What was answered as JSON, as text. */
+static enum hd_err in_numbers(struct hd_text *text, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const struct hd_json *answer = NULL;
+	struct hd_text as_text;
+	enum hd_err err = text->full ? hd_fail(diag, HD_E_NOMEM, "no memory for numbers") :
+		hd_json_parse(arena, "answer", text->at, text->len, &answer, diag);
+
+	hd_text_init(&as_text, arena);
+	if (!err)
+		hd_rest_metrics(answer, &as_text);
+	if (!err)
+		*text = as_text;
+	return err;
+}
+
 void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *way, const char *body,
 	size_t len, struct hd_arena *arena,
 	struct hd_rest_response *response)
@@ -593,6 +631,10 @@ void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *w
 	struct hd_json_writer w;
 	struct hd_text text;
 
+	if (way->file) {
+		give_file(way, response);
+		return;
+	}
 	hd_text_init(&text, arena);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_object(&w, NULL);
@@ -601,6 +643,9 @@ void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *w
 		err = make_answer(handler, way, ask, &w, &diag);
 	while (!err && w.depth)
 		hd_json_close(&w);
+	bool numbers = way->route->how == HD_REST_METRICS;
+	if (!err && numbers)
+		err = in_numbers(&text, arena, &diag);
 	if (!err && (text.full || text.len > HD_REST_ANSWER))
 		err = hd_fail(&diag, HD_E_NOSPACE, "the answer is longer than %d bytes: ask for a part of it",
 			HD_REST_ANSWER);
@@ -608,6 +653,7 @@ void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *w
 		hd_rest_refuse(response, hd_rest_status(err), err,
 			diag.text[0] ? diag.text : hd_err_text(err), arena);
 	else
-		*response = (struct hd_rest_response){ 200, "application/json", NULL, text.at, text.len,
-			HD_OK };
+		*response = (struct hd_rest_response){ 200,
+			numbers ? "text/plain; version=0.0.4; charset=utf-8" : "application/json", NULL, NULL,
+			text.at, text.len, HD_OK };
 }

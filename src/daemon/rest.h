@@ -15,7 +15,7 @@
  *    made to point here.
  * 4. An Origin that is not one of these [403].
  * 5. Where a token is asked for (TCP): no `Authorization: Bearer TOKEN`, or another token [401]; compared in
- *    constant time.
+ *    constant time. The files of the page (page.h) alone are for everybody.
  * 6. No such path [404]; not with this method [405]; a body with GET [400]; a body above HD_REST_BODY [413],
  *    or one that does not call itself application/json [415] (a page of
  *    another site needs a CORS preflight for that, which is never answered).
@@ -30,6 +30,7 @@
 #include "sys/crypto_key.h"
 #include "daemon/answers.h"
 #include "daemon/frontend.h"
+#include "daemon/page.h"
 
 enum {
 	HD_REST_TARGET = 1024,                    /* bytes of a request's target */
@@ -72,6 +73,7 @@ enum hd_rest_how {
 	/* Server-Sent Events: `what` is asked again and again (http.h) */
 	HD_REST_STREAM,
 	HD_REST_SCHEMA, HD_REST_POLICIES,         /* known here */
+	HD_REST_METRICS,                          /* the answer to `what`, as Prometheus reads it */
 };
 
 struct hd_rest_route {
@@ -107,6 +109,7 @@ struct hd_rest_gate {
 struct hd_rest_response {
 	int status;
 	const char *type, *allow;                 /* media type; what a 405 allows, else NULL */
+	const struct hd_page_file *file;          /* that it is; NULL: an answer */
 	const char *body;                         /* [len], in the arena */
 	size_t len;
 	enum hd_err err;                          /* what it says; HD_OK: an answer */
@@ -115,6 +118,8 @@ struct hd_rest_response {
 /* The route that was found, with what stands in path and query. */
 struct hd_rest_way {
 	const struct hd_rest_route *route;
+	const struct hd_page_file *file;          /* instead of a route */
+	bool known;                               /* the browser has the file as it is */
 	size_t nparts, nargs;
 	struct hd_rest_part { const struct hd_rest_field *field; const char *text;
 		} part[HD_REST_PARTS + HD_REST_ARGUMENTS];
@@ -135,6 +140,9 @@ void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *w
 void hd_rest_refuse(struct hd_rest_response *response, int status, enum hd_err err, const char *text,
 	struct hd_arena *arena);
 int hd_rest_status(enum hd_err err);          /* 404 of HD_E_NOTFOUND... */
+
+/* An answer to "status" in Prometheus's text format 0.0.4; what it lacks is left out. */
+void hd_rest_metrics(const struct hd_json *status, struct hd_text *text);
 
 /* Every route with its members as an OpenAPI 3.1 document: what GET /v1/schema answers. */
 void hd_rest_schema(struct hd_json_writer *w);

@@ -1,3 +1,5 @@
+#include "run/curve.h"
+#include "driver/live.h"
 #include "daemon/rest.h"
 
 #define END { 0 }
@@ -40,6 +42,25 @@ const struct hd_rest_route hd_rest_routes[] = {
 	{ "POST", "/v1/jobs/{job}/priority", HD_REST_ASK, "prio", true, "gives a job another weight",
 	  LIST(THE_JOB, { "priority", HD_REST_REAL, YES, 1e-6, 1e6, "the weight" }),
 	  &hd_answer_priority_fields },
+	{ "POST", "/v1/jobs/{job}/scale", HD_REST_ASK, "scale", true,
+	  "gives a job another number of devices at once, from the next round on",
+	  LIST(THE_JOB, { "scale", HD_REST_INT, YES, 1, DEVICES, "devices at once; steps/s in proportion" }),
+	  &hd_answer_scale_fields },
+	{ "GET", "/v1/jobs/{job}/run", HD_REST_ASK, "run", false, "where its run stands, with its workers",
+	  LIST(THE_JOB), &hd_live_fields },
+	{ "GET", "/v1/jobs/{job}/metrics", HD_REST_ASK, "metrics", false, "its loss by step, in few points",
+	  LIST(THE_JOB, { "points", HD_REST_INT, MAY, 2, HD_CURVE_POINTS, "points at most (500)" }),
+	  &hd_answer_curve_fields },
+	{ "GET", "/v1/waiting", HD_REST_ASK, "waiting", false, "jobs that wait and why, oldest first, a page at a time",
+	  LIST({ "after", HD_REST_INT, MAY, 0, INT32_MAX, "only ids above it: of the next page" },
+		{ "limit", HD_REST_INT, MAY, 1, 100, "jobs at most (50)" }),
+	  &hd_answer_waitings_fields },
+	{ "GET", "/v1/ledger", HD_REST_ASK, "ledger", false, "what jobs with devices were paid for", LIST(),
+	  &hd_answer_ledger_fields },
+	{ "GET", "/v1/devices/history", HD_REST_ASK, "history", false,
+	  "what devices of each type did, since the daemon started",
+	  LIST({ "after_s", HD_REST_REAL, MAY, 0, 1e12, "only samples later than that" }),
+	  &hd_answer_history_fields },
 	{ "GET", "/v1/status", HD_REST_ASK, "status", false, "the whole cluster at a glance", LIST(),
 	  &hd_answer_status_fields },
 	{ "GET", "/v1/hosts", HD_REST_ASK, "hosts", false, "devices that workers are on, and which are slow across jobs", LIST(),
@@ -78,6 +99,8 @@ const struct hd_rest_route hd_rest_routes[] = {
 	  &hd_answer_events_fields },
 	{ "POST", "/v1/stop", HD_REST_ASK, "stop", true, "ends the daemon; jobs go on",
 	  LIST({ "drain", HD_REST_BOOL, MAY, 0, 0, "true: jobs commit and leave first" }),
+	  &hd_answer_nothing_fields },
+	{ "GET", "/metrics", HD_REST_METRICS, "status", false, "the cluster in numbers, for Prometheus", LIST(),
 	  &hd_answer_nothing_fields },
 	{ "GET", "/v1/schema", HD_REST_SCHEMA, "", false, "this table, as an OpenAPI document", LIST(),
 	  &hd_answer_nothing_fields },

@@ -118,8 +118,8 @@ static void put_route(struct hd_json_writer *w, const struct hd_rest_route *rout
 	hd_json_open_object(w, "responses");
 	hd_json_open_object(w, "200");
 	hd_json_put_text(w, "description", route->about);
-	put_content(w, route->how == HD_REST_STREAM ? "text/event-stream" : "application/json", route,
-		route->answer);
+	put_content(w, route->how == HD_REST_STREAM ? "text/event-stream" :
+		route->how == HD_REST_METRICS ? "text/plain" : "application/json", route, route->answer);
 	hd_json_close(w);
 	hd_json_open_object(w, "default");
 	hd_json_put_text(w, "description", "refused, or not possible");

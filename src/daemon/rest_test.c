@@ -99,6 +99,12 @@ static void a_request_becomes_the_question_of_its_row(void **state)
 		  "{\"folder\":\"/a\",\"job\":\"x: "
 		  "\\\"1\\\"\\n\",\"rates\":{\"v100\":2},\"set\":[\"a=b\"],\"scale\":2}",
 		  "do=submit folder=/a job=x: \"1\"\n rates=an object set=an array scale=2" },
+		{ "POST /v1/jobs/a/scale HTTP/1.1", HOST, "{\"scale\":3}", "do=scale job=a scale=3" },
+		{ "GET /v1/jobs/7/run HTTP/1.1", HOST, "", "do=run job=7" },
+		{ "GET /v1/jobs/7/metrics?points=20 HTTP/1.1", HOST, "", "do=metrics job=7 points=20" },
+		{ "GET /v1/waiting?after=7&limit=2 HTTP/1.1", HOST, "", "do=waiting after=7 limit=2" },
+		{ "GET /v1/ledger HTTP/1.1", HOST, "", "do=ledger" },
+		{ "GET /v1/devices/history?after_s=1.5 HTTP/1.1", HOST, "", "do=history after_s=1.5" },
 		{ "POST /v1/stop HTTP/1.1", HOST, "", "do=stop" },
 		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":3,\"scale\":2,\"without\":\"a\",\"add\":{\"v100\":-2},\"policy\":\"las\"}",
 		  "do=whatif job=3 scale=2 without=a add=an object policy=las" },
@@ -154,7 +160,7 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 		{ "GET /v1/statuses HTTP/1.1", HOST, "", 404, "/v1/statuses" },
 		{ "GET /v1/status/ HTTP/1.1", HOST, "", 404, "/v1/status/" },
 		{ "GET //v1/status HTTP/1.1", HOST, "", 404, "there is no" },
-		{ "GET / HTTP/1.1", HOST, "", 404, "there is no" },
+		{ "GET /v2 HTTP/1.1", HOST, "", 404, "there is no" },
 		{ "GET /v1/jobs//why HTTP/1.1", HOST, "", 404, "there is no" },
 		{ "GET /v1/a/b/c/d/e/f/g/h HTTP/1.1", HOST, "", 404, "there is no" },
 		{ "GET /v1/jobs/1/cancel HTTP/1.1", HOST, "", 405, "takes POST" },
@@ -182,6 +188,9 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 		{ "POST /v1/jobs/1/priority HTTP/1.1", HOST, "{\"priority\":0}", 400, "from 1e-06" },
 		{ "POST /v1/jobs/1/priority HTTP/1.1", HOST, "{\"priority\":\"nan\"}", 400, "a number" },
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\"}", 400, "needs job" },
+		{ "POST /v1/jobs/1/scale HTTP/1.1", HOST, "{\"scale\":0}", 400, "from 1 to" },
+		{ "GET /v1/jobs/1/metrics?points=1 HTTP/1.1", HOST, "", 400, "from 2 to 2000" },
+		{ "GET /v1/waiting?limit=101 HTTP/1.1", HOST, "", 400, "from 1 to 100" },
 		{ "GET /v1/whatif HTTP/1.1", HOST, "", 405, "takes POST" },
 		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":1,\"scale\":0}", 400, "from 1 to" },
 		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"price\":{\"a\":-1}}", 400, "an object of numbers" },
@@ -257,6 +266,72 @@ static void a_port_asks_for_the_token_and_its_own_name(void **state)
 	snprintf(head, sizeof head,
 		"Host: localhost:8123\nOrigin: http://localhost:8124\nAuthorization: Bearer %s\n", bearer);
 	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 403);
+}
+
+/* Of the page: its bytes are for everybody on this machine, and for no page of another site. */
+static void files_of_the_page_are_served_without_a_token(void **state)
+{
+	const struct hd_rest_gate gate = { &token, 8123 };
+	static const struct { const char *method, *head; int status; } cases[] = {
+		{ "GET", "Host: localhost:8123\n", 200 },
+		{ "GET", "Host: localhost:8123\nOrigin: http://localhost:8123\n", 200 },
+		{ "GET", "Host: example.org\n", 421 }, { "GET", "", 421 },
+		{ "GET", "Host: localhost:8123\nOrigin: http://example.org\n", 403 },
+		{ "GET", "Host: localhost:8123\n" JSON "Content-Length: 2\n", 400 },
+		{ "POST", "Host: localhost:8123\n", 401 },
+	};
+	char line[200], head[200], *out = calloc(1, 1 << 20);
+	size_t n = 0;
+	(void)state;
+
+	for (const struct hd_page_file *f = hd_page_files; f->path; f++, n++) {
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			snprintf(line, sizeof line, "%s %s HTTP/1.1", cases[i].method, f->path);
+			int status = ask(&gate, line, cases[i].head, "", out, 1 << 20);
+			CHECK(status == cases[i].status && !asked[0], "%s, case %zu: %d", line, i, status);
+			CHECK(status != 200 || !strcmp(out, f->bytes), "%s: %s", line, out);
+		}
+		snprintf(line, sizeof line, "GET %s HTTP/1.1", f->path);
+		snprintf(head, sizeof head, "Host: localhost:8123\nIf-None-Match: W/\"1\", %s\n", f->tag);
+		CHECK(ask(&gate, line, head, "", out, 1 << 20) == 304 && !*out, "%s: %s", line, out);
+		snprintf(line, sizeof line, "GET %s?a=b HTTP/1.1", f->path);
+		assert_int_equal(ask(&gate, line, "Host: localhost:8123\n", "", out, 1 << 20), 401);
+	}
+	CHECK(n >= 5 && hd_page_find("/") && hd_page_find("/healthz") && !hd_page_find("/v1/jobs"), "%zu", n);
+	free(out);
+}
+
+static void a_status_is_numbers_for_prometheus(void **state)
+{
+	static const char status[] = "{\"counts\":{\"queued\":3,\"done\":10000},\"types\":[{\"type\":"
+		"\"a\\\"\\\\\\nb\",\"busy\":1,\"free\":2,\"lost\":0,\"price_usd_h\":2.5}],\"round_s\":"
+		"\"inf\",\"late\":\"it does not\",\"slow\":[{},{}]}";
+	static const char golden[] = "# HELP heddle_jobs Jobs by state.\n# TYPE heddle_jobs gauge\n"
+		"heddle_jobs{state=\"queued\"} 3\nheddle_jobs{state=\"done\"} 10000\n"
+		"# HELP heddle_devices Devices by type and what they do.\n# TYPE heddle_devices gauge\n"
+		"heddle_devices{type=\"a\\\"\\\\\\nb\",state=\"busy\"} 1\n"
+		"heddle_devices{type=\"a\\\"\\\\\\nb\",state=\"free\"} 2\n"
+		"heddle_devices{type=\"a\\\"\\\\\\nb\",state=\"out\"} 0\n"
+		"# HELP heddle_device_price_usd_per_hour Dollars for a device and hour.\n"
+		"# TYPE heddle_device_price_usd_per_hour gauge\n"
+		"heddle_device_price_usd_per_hour{type=\"a\\\"\\\\\\nb\"} 2.5\n"
+		"# HELP heddle_round_seconds How long a round of the scheduler lasts.\n"
+		"# TYPE heddle_round_seconds gauge\nheddle_round_seconds +Inf\n"
+		"# HELP heddle_policy_late 1 while the policy does not answer in time.\n"
+		"# TYPE heddle_policy_late gauge\nheddle_policy_late 1\n"
+		"# HELP heddle_slow_devices Devices that are slow across jobs.\n"
+		"# TYPE heddle_slow_devices gauge\nheddle_slow_devices 2\n";
+	const struct hd_json *json = NULL;
+	struct hd_arena arena;
+	struct hd_text text;
+	(void)state;
+
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	assert_int_equal(hd_json_parse(&arena, "s", status, strlen(status), &json, NULL), HD_OK);
+	hd_rest_metrics(json, &text);
+	assert_string_equal(text.at, golden);
+	hd_arena_finish(&arena);
 }
 
 static void what_the_handler_says_becomes_a_status(void **state)
@@ -337,6 +412,8 @@ int main(void)
 		cmocka_unit_test(what_is_refused_has_a_status_a_reason_and_changes_nothing),
 		cmocka_unit_test(long_lines_and_many_headers_are_refused),
 		cmocka_unit_test(a_port_asks_for_the_token_and_its_own_name),
+		cmocka_unit_test(files_of_the_page_are_served_without_a_token),
+		cmocka_unit_test(a_status_is_numbers_for_prometheus),
 		cmocka_unit_test(what_the_handler_says_becomes_a_status),
 		cmocka_unit_test(the_schema_has_every_route_and_member),
 		cmocka_unit_test(the_document_has_every_route),

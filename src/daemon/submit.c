@@ -351,7 +351,7 @@ static enum hd_err read_text(const struct hd_json *ask, const char *key, char *t
 	return err;
 }
 
-static enum hd_err fits(struct hd_daemon *d, const struct hd_dispatch_job *row, struct hd_diag *diag)
+enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	enum hd_err err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d),
 		hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS), diag);
@@ -381,7 +381,7 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	if (!err)
 		err = read_row(d, ask, job, row, diag);
 	if (!err)
-		err = fits(d, row, diag);
+		err = daemon_fits(d, row, diag);
 	if (!err)
 		snprintf(card->name, sizeof card->name, "%s", hd_job_text(job, HD_JOB_NAME));
 	if (!err)
