@@ -3,12 +3,16 @@
 # machines of their own; pays_machines.sh and pipeline.sh read it after machine.sh. Needs root, ip and tc, and
 # heddle and work (a folder) set. Sets port: of a bit a second, the bytes of a message.
 #
+# DELAY_MS=NUMBER: links also have a delay each way (0 is one), by bench/links.c in place of tc and veth; that
+# needs /dev/net/tun and cc. Where a message's way takes long, and the rate and the drops are as with tc.
+#
 # A run starts with all workers on one machine; those of others join, and take the places of those that
 # leave. Then links are shaped. Measured is the time from commit to commit, the median of those after that.
 space=hdp$$
 # bytes of TCP in frames of Ethernet, every other one acknowledged for what comes back
 port=$(awk 'BEGIN { print 1448 / (1514 + 33) / 8 }')
 nmachines=0
+switch=
 burst=32kb
 
 # machines N: N of them at one switch; they go with machines_gone
@@ -16,6 +20,23 @@ machines()
 {
 	local i
 	nmachines=$1
+	if [ "${DELAY_MS:-}" ]; then
+		machines_by_tun
+	else
+		machines_by_veth
+	fi
+	for ((i = 0; i < nmachines; i++)); do
+		ip -n $space$i addr add 10.77.0.$((i + 1))/24 dev eth
+		ip -n $space$i link set eth up
+		ip -n $space$i link set lo up
+		ip netns exec $space$i sysctl -qw net.ipv4.tcp_congestion_control=reno || true
+	done
+	[ -z "${DELAY_MS:-}" ] || switch_on
+}
+
+machines_by_veth()
+{
+	local i
 	ip netns add ${space}s
 	ip -n ${space}s link add sw type bridge
 	ip -n ${space}s link set sw up
@@ -23,17 +44,47 @@ machines()
 		ip netns add $space$i
 		ip -n ${space}s link add to$i type veth peer name eth netns $space$i
 		ip -n ${space}s link set to$i master sw up
-		ip -n $space$i addr add 10.77.0.$((i + 1))/24 dev eth
-		ip -n $space$i link set eth up
-		ip -n $space$i link set lo up
-		ip netns exec $space$i sysctl -qw net.ipv4.tcp_congestion_control=reno || true
 	done
+}
+
+machines_by_tun()
+{
+	local i
+	for ((i = 0; i < nmachines; i++)); do
+		ip netns add $space$i
+		ip -n $space$i tuntap add dev eth mode tun vnet_hdr
+	done
+}
+
+# switch_on: of those machines; no job of this shell, so that the end of a measure() leaves it alone
+switch_on()
+{
+	local i names=()
+	for ((i = 0; i < nmachines; i++)); do names+=($space$i); done
+	"${CC:-cc}" -O2 -o "$work/links" bench/links.c || return 1
+	echo 0 0 >"$work/link"
+	"$work/links" "$work/link" "${names[@]}" >"$work/links.said" 2>>"$work/log" &
+	switch=$!
+	disown $switch
+	chrt -f -p 10 $switch 2>/dev/null || true    # late is longer than asked for
+}
+
+# bits RATE: of a second, of a number with kbit, mbit or gbit; none: 0
+bits()
+{
+	case $1 in
+	none) echo 0 ;;
+	*gbit) echo "${1%gbit}e9" ;;
+	*mbit) echo "${1%mbit}e6" ;;
+	*kbit) echo "${1%kbit}e3" ;;
+	*) echo "bench: rate $1: a number with kbit, mbit or gbit" >&2; return 1 ;;
+	esac
 }
 
 machines_gone()
 {
 	local i
-	kill $(jobs -p) 2>/dev/null || true
+	kill $(jobs -p) $switch 2>/dev/null || true
 	wait || true
 	for i in s $(seq 0 $((nmachines - 1))); do ip netns del $space$i 2>/dev/null || true; done
 }
@@ -43,6 +94,11 @@ machines_gone()
 links()
 {
 	local i
+	if [ "${DELAY_MS:-}" ]; then
+		echo "$(bits "$1") $(awk -v ms="$DELAY_MS" 'BEGIN { print ms * 1000 }')" >"$work/link.new" &&
+			mv "$work/link.new" "$work/link" && kill -HUP "$switch"
+		return
+	fi
 	for ((i = 0; i < nmachines; i++)); do
 		ip netns exec $space$i tc qdisc del dev eth root 2>/dev/null || true
 		ip netns exec ${space}s tc qdisc del dev to$i root 2>/dev/null || true
