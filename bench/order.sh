@@ -3,9 +3,10 @@
 # that have a network namespace each, behind a link shaped both ways. Prints docs/results/order.md's tables.
 #
 #	bench/order.sh                            # some ten minutes, as root, with ip and tc
-#	ROWS="order servers buckets small sweep ddp"   # which tables; about a minute each
+#	ROWS="order servers buckets small unfused sweep ddp"   # which tables; about a minute each
 #	ROUNDS=1 STEPS=8 MACHINES=3 MBIT=200 EVEN=1    # EVEN: computing over transfers
-#	LIMIT=60                                  # seconds that a run of a variant may take
+#	DELAY_MS=5                                # links also have a delay, each way: machines.sh
+#	LIMIT=60                                  # seconds that a run of a variant may take; each size of ddp
 #	PYTHON=FILE                               # with torch, for ddp; else that table is left out
 #
 # 1. In place of computing, devices wait (paced:1) what the nodes of the model took one device of this
@@ -17,7 +18,8 @@
 #    middle one is given. Beside a step stand the bytes that a worker sent, at the link's rate; the share by
 #    which the slow tenth of its steps is longer than the fast tenth; the buckets; the predicted step.
 # 4. ddp: DistributedDataParallel over gloo with the same links, bytes of each tensor and waits of each node;
-#    its steps are without an optimizer, a grace for it. Variants there are sizes of its buckets.
+#    its steps are without an optimizer, a grace for it. Variants there are sizes of its buckets; of 0 MiB:
+#    each tensor is summed alone, by gloo's ring, as backward makes it.
 # A key that the program does not know, and a run that failed, is a line in words.
 set -eu
 cd "$(dirname "$0")/.."
@@ -27,7 +29,7 @@ heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
 work=$(mktemp -d)
 . bench/machines.sh
 trap 'machines_gone; rm -rf "$work"' EXIT
-rows=${ROWS:-order servers buckets small sweep ddp}
+rows=${ROWS:-order servers buckets small unfused sweep ddp}
 rounds=${ROUNDS:-1} steps=${STEPS:-8} mbit=${MBIT:-200} even=${EVEN:-1}
 burst=128kb limit=${LIMIT:-60}
 
@@ -58,10 +60,11 @@ model()
 	rm -rf "$work/start"
 	"$heddle" run "$work/job.yaml" --out "$work/start" --workers 1 --devices paced:1 --steps 1 -q \
 		2>>"$work/log" || return 1
-	python3 - "$work/start/costs.json" "$work/times.json" "$mbit" "$port" "$nmachines" "$even" <<'END'
+	python3 - "$work/start/costs.json" "$work/times.json" "$mbit" "$port" "$nmachines" "$even" \
+		"${DELAY_MS:-0}" <<'END'
 import json, sys
 source, target = sys.argv[1:3]
-mbit, port, n, even = (float(x) for x in sys.argv[3:])
+mbit, port, n, even, delay = (float(x) for x in sys.argv[3:])
 p = json.loads(open(source).read().split("\n")[1])
 rate = mbit * 1e6 * port
 size = sum(x["param"] for x in p["nodes"])
@@ -72,7 +75,8 @@ for x in p["nodes"]:
         ns = int(x[k]["p50"] * even * sums / took)
         x[k] = {"p50": ns, "mean": ns, "sd": 0, "min": ns, "n": 1}
 p["method"] = "imported"
-p["links"] = [{"level": 1, "kind": "tcp", "latency": 100000, "bytes_per_s": rate, "duplex": True}]
+p["links"] = [{"level": 1, "kind": "tcp", "latency": 100000 + round(delay * 1e6), "bytes_per_s": rate,
+    "duplex": True}]
 open(target, "w").write(json.dumps(p))
 tensors = sum(x["param"] > 0 for x in p["nodes"])
 print("%d nodes with parameters, %.2f MB; times x %.2f: computing %.0f ms, ring sums %.0f ms" % (
@@ -102,21 +106,30 @@ print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut e
 END
 }
 
-# of_ddp: the same of sizes of buckets, each in the processes that lie on the machines
+# of_ddp MIB...: the same of sizes of buckets, each in the processes that lie on the machines
 of_ddp()
 {
 	local i
 	links "${mbit}mbit"
 	for ((i = 0; i < nmachines; i++)); do
 		ip netns exec $space$i env GLOO_SOCKET_IFNAME=eth OMP_NUM_THREADS=1 \
-			timeout "$limit" "$python" bench/order_ddp.py "$work/times.json" "$i" \
-			"$nmachines" "$steps" 0.25 1 4 25 2>>"$work/log" &
+			timeout $((limit * $#)) "$python" bench/order_ddp.py "$work/times.json" "$i" \
+			"$nmachines" "$steps" "$@" 2>>"$work/log" &
 	done
 	wait
 }
 
+has_torch()
+{
+	python=${PYTHON:-python3}
+	"$python" -c 'import torch' 2>>"$work/log" && return
+	echo
+	echo "ddp: $python has no torch (PYTHON=FILE)."
+	return 1
+}
+
 # table TITLE WANTED WHAT, variants "NAME|OPTION..." from stdin, the first is that which others are compared
-# with. WHAT: base: base over variant; best: the best of the others over auto
+# with; DDP|MIB...: its sizes. WHAT: base: base over variant; best: the best of the others over auto
 table()
 {
 	local title=$1 wanted=$2 what=$3 round name options file=$work/variants
@@ -125,7 +138,8 @@ table()
 	for ((round = 0; round < rounds; round++)); do
 		while IFS='|' read -r name options; do
 			if [ "$name" = DDP ]; then
-				of_ddp </dev/null | sed "s/^/$round /"
+				# shellcheck disable=SC2086
+				of_ddp $options </dev/null | sed "s/^/$round /"
 			else
 				# shellcheck disable=SC2086
 				echo "$round $(step "$name" $options </dev/null)"
@@ -190,11 +204,12 @@ END
 
 machines "${MACHINES:-3}"
 echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores, load $(cut -d ' ' -f 1-3 /proc/loadavg)," \
-	"$("$heddle" version | head -n 1), $nmachines machines, $mbit Mbit/s, $rounds rounds of $steps steps"
+	"$("$heddle" version | head -n 1), $nmachines machines, $mbit Mbit/s, \
+${DELAY_MS:+delay $DELAY_MS ms, }$rounds rounds of $steps steps"
 of=
 for row in $rows; do
 	want=vgg16
-	[ "$row" != small ] || want=small
+	[[ "$row" != small && "$row" != unfused ]] || want=small
 	if [ "$of" != $want ]; then
 		echo
 		if ! said=$(model $want); then
@@ -223,6 +238,15 @@ each-fifo|-s comm.buckets=none -s comm.order=fifo $direct
 auto|
 END
 		;;
+	unfused)
+		has_torch || continue
+		table "many small tensors: auto against gloo's ring for each tensor" ">= 3.8" base <<END
+DDP|0
+auto|
+each-fifo|-s comm.buckets=none -s comm.order=fifo $direct
+DDP|1 25
+END
+		;;
 	sweep)
 		table "auto against the best fixed setting" ">= 0.98" best <<END
 auto|
@@ -233,17 +257,12 @@ auto|
 END
 		;;
 	ddp)
-		python=${PYTHON:-python3}
-		if ! "$python" -c 'import torch' 2>>"$work/log"; then
-			echo
-			echo "ddp: $python has no torch (PYTHON=FILE)."
-			continue
-		fi
+		has_torch || continue
 		table "auto against PyTorch DDP over gloo, its best bucket size" "> 1" best <<END
 auto|
-DDP|
+DDP|0.25 1 4 25
 END
 		;;
-	*) echo "bench: ROWS: $row is none of order servers buckets small sweep ddp" >&2; exit 2 ;;
+	*) echo "bench: ROWS: $row is none of order servers buckets small unfused sweep ddp" >&2; exit 2 ;;
 	esac
 done

@@ -1,6 +1,6 @@
 """order_ddp.py -- steps of DistributedDataParallel over gloo whose nodes wait what a profile says, with the
 bytes that it says. order.sh starts one a machine. The first prints, for each size of buckets, a line of
-order.sh's: name, step, "-", "-", spread, "-".
+order.sh's: name, step, "-", "-", spread, "-". Of 0 MiB: a bucket for each tensor.
 
 python3 order_ddp.py PROFILE RANK SIZE STEPS MIB...
 """
@@ -54,7 +54,7 @@ def main(profile, rank, size, steps, sizes):
     dist.init_process_group("gloo", rank=rank, world_size=size)
     nodes = json.load(open(profile))["nodes"]
     for mib in sizes:
-        model = torch.nn.parallel.DistributedDataParallel(Model(nodes), bucket_cap_mb=mib)
+        model = torch.nn.parallel.DistributedDataParallel(Model(nodes), bucket_cap_mb=mib or 1e-6)
         took, was = [], None
         for step in range(-3, steps + 1):    # buckets are made again after the first
             model.zero_grad(set_to_none=False)
