@@ -5,14 +5,15 @@
 
 struct preempt_far {
 	struct preempt *p;
-	struct preempt_end *e;
+	struct hd_end *e;
+	const struct preempt_bytes *b;
 	uint32_t play;                    /* of all rounds */
 	uint32_t layers, steps;           /* of the step at hand; whole ones of the play */
 	bool bulk, urgent, over;          /* of the play: here, or not awaited */
 	bool whole;                       /* the bulk is: to be compared */
 };
 
-static void failed(struct preempt_far *f, enum hd_err err) { preempt_failed(f->p, FAR_ID, err); }
+static void failed(struct preempt_far *f, enum hd_err err) { hd_ends_failed(&f->p->ends, FAR_ID, err); }
 static struct play play_of(const struct preempt_far *f) { return preempt_plays[f->play % PLAYS]; }
 static bool steps_in(enum hd_preempt_case what)
 {
@@ -21,13 +22,13 @@ static bool steps_in(enum hd_preempt_case what)
 
 static void post(struct preempt_far *f, uint32_t id)
 {
-	memset(f->e->at[id], 0, preempt_len(f->p->spec, id));
-	failed(f, hd_hub_post(&f->e->hub, NEAR_ID, id, f->e->at[id], &f->e->diag));
+	memset(f->b->at[id], 0, preempt_len(f->p->spec, id));
+	failed(f, hd_hub_post(&f->e->hub, NEAR_ID, id, f->b->at[id], &f->e->diag));
 }
 
 static void compare(struct preempt_far *f, uint32_t id)
 {
-	if (memcmp(f->e->at[id], f->p->end[NEAR_ID].at[id], preempt_len(f->p->spec, id)) != 0)
+	if (memcmp(f->b->at[id], f->p->bytes[NEAR_ID].at[id], preempt_len(f->p->spec, id)) != 0)
 		failed(f, hd_fail(&f->e->diag, HD_E_INTEGRITY,
 			"transfer %u did not bring the bytes that were sent; the transport is wrong: "
 			"tell us of it", id));
@@ -49,8 +50,8 @@ static void ready(struct preempt_far *f)
 	f->bulk = !answered && play.what != HD_PREEMPT_PLANNED;
 	f->urgent = play.how == ALONE || (play.what != HD_PREEMPT_PLANNED && play.what != HD_PREEMPT_ANSWER);
 	if (answered) {
-		memset(f->e->at[ID_BULK], 0, preempt_len(f->p->spec, ID_BULK));
-		failed(f, hd_hub_expect(&f->e->hub, NEAR_ID, f->play, f->e->at[ID_BULK],
+		memset(f->b->at[ID_BULK], 0, preempt_len(f->p->spec, ID_BULK));
+		failed(f, hd_hub_expect(&f->e->hub, NEAR_ID, f->play, f->b->at[ID_BULK],
 			preempt_len(f->p->spec, ID_BULK), &f->e->diag));
 	}
 	tell(f, SAYS_READY, f->play);
@@ -126,13 +127,13 @@ static bool is_over(const void *far) { return ((const struct preempt_far *)far)-
 /* Until the end; patience is for one measurement. */
 static void be_there(struct preempt_far *f)
 {
-	const int64_t half = f->p->patience_ns / 2;
+	const int64_t half = f->p->ends.patience_ns / 2;
 	enum hd_err err = HD_E_AGAIN;
 
 	for (uint32_t was = UINT32_MAX, idle = 0; err == HD_E_AGAIN; was = f->play) {
 		idle = f->play == was ? idle + 1 : 0;
-		err = preempt_wait(f->p, FAR_ID, is_over, f, idle > 1 ? INT64_MAX :
-			hd_clock_now_ns(f->p->clock) + half, "the end");
+		err = hd_ends_wait(&f->p->ends, FAR_ID, is_over, f, idle > 1 ? INT64_MAX :
+			hd_clock_now_ns(f->p->ends.clock) + half, "the end");
 	}
 	failed(f, err);
 }
@@ -140,26 +141,19 @@ static void be_there(struct preempt_far *f)
 void preempt_far(void *user)
 {
 	struct preempt *p = user;
-	struct preempt_far f = { .p = p, .e = &p->end[FAR_ID] };
+	struct preempt_far f = { .p = p, .e = &p->ends.end[FAR_ID], .b = &p->bytes[FAR_ID] };
 	struct hd_wire_events events;
-	char addr[HD_ADDR_CAP];
 
-	preempt_hears_nothing(&events);
+	hd_ends_hear_nothing(&events);
 	events.self = &f;
 	events.up = on_up;
 	events.lost = on_lost;
 	events.arrived = on_arrived;
 	events.message = on_message;
-	failed(&f, hd_link_join(&p->link, addr, &f.e->diag));
+	failed(&f, preempt_take_bytes(p, FAR_ID));
 	if (!f.e->err)
-		failed(&f, preempt_begin(p, FAR_ID, &events));
-	if (!hd_hub_names_hosts(p->spec->transport))
-		preempt_path(p, addr);
+		failed(&f, hd_ends_join(&p->ends, &events));
 	if (!f.e->err)
-		failed(&f, hd_hub_listen(&f.e->hub, p->spec->transport, addr, &f.e->diag));
-	if (!f.e->err) {
-		hd_link_listens(&p->link, addr);
 		be_there(&f);
-	}
-	preempt_finish(p, FAR_ID);
+	hd_ends_finish(&p->ends, FAR_ID);
 }

@@ -3,18 +3,17 @@
 #define HD_WORKER_PREEMPT_INT_H
 
 #include "sys/memory.h"
-#include "wire/hub.h"
+#include "worker/ends.h"
 #include "worker/preempt.h"
 
 enum {
 	ID_BULK, ID_URGENT, ID_LAYERS, LAYERS = 32, IDS = ID_LAYERS + LAYERS,
 	STEPS = 6,                        /* of state and gaps */
 	PLAYS = 11,
-	NEAR_ID = 0, FAR_ID = 1,
+	NEAR_ID = HD_END_NEAR, FAR_ID = HD_END_FAR,
 	SAYS_READY = HD_TELL_FIRST_ID,    /* far to near, step: this play may begin */
 	SAYS_STEP,                        /* far to near: all of a step is here */
 	SAYS_OVER,                        /* near to far: no play follows */
-	PREEMPT_KEY = 32,
 };
 
 enum how { ALONE, FIFO, TIMED };
@@ -40,15 +39,8 @@ static inline uint64_t preempt_layers(const struct hd_preempt_spec *spec)
 	return sum;
 }
 
-/* One end's own: hub, loop, and the bytes of all transfers, one after the other. */
-struct preempt_end {
-	struct hd_loop loop;
-	struct hd_hub hub;
-	struct hd_memory bytes;
-	uint8_t *at[IDS];
-	enum hd_err err;
-	struct hd_diag diag;
-};
+/* One end's bytes of all transfers, one after the other. */
+struct preempt_bytes { struct hd_memory all; uint8_t *at[IDS]; };
 
 /* Of every round. */
 struct preempt_figures {
@@ -58,28 +50,14 @@ struct preempt_figures {
 
 struct preempt {
 	const struct hd_preempt_spec *spec;
-	struct hd_link link;
-	struct hd_clock *clock;
-	uint8_t key[PREEMPT_KEY];
+	struct hd_ends ends;
 	/* by the far end, of the play at hand; read after SAYS_READY of the next or SAYS_STEP */
 	_Atomic int64_t arrived_ns[IDS];
-	_Atomic bool ended[2];            /* an end is over: the other waits no more */
-	int64_t patience_ns;              /* of every wait */
-	struct preempt_end end[2];
+	struct preempt_bytes bytes[2];
 	struct preempt_figures *figures;
 };
 
-HD_MUST_USE enum hd_err preempt_begin(struct preempt *p, uint32_t me, const struct hd_wire_events *events);
-void preempt_finish(struct preempt *p, uint32_t me);
-void preempt_failed(struct preempt *p, uint32_t me, enum hd_err err);
-/* Polls until is(arg), `until_ns` (then HD_E_AGAIN), or the end of the other or of all patience. */
-HD_MUST_USE enum hd_err preempt_wait(struct preempt *p, uint32_t me, bool (*is)(const void *arg),
-	const void *arg, int64_t until_ns, const char *what);
-/* Callbacks that do nothing. */
-void preempt_hears_nothing(struct hd_wire_events *events);
-
-/* Of a row that takes paths. */
-void preempt_path(const struct preempt *p, char addr[HD_ADDR_CAP]);
+HD_MUST_USE enum hd_err preempt_take_bytes(struct preempt *p, uint32_t me);
 
 /* Threads' whole lives. */
 void preempt_far(void *preempt);

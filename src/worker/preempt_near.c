@@ -10,7 +10,8 @@ struct preempt_record { uint8_t class; int32_t urgency; int64_t gate_ns, first_n
 
 struct preempt_near {
 	struct preempt *p;
-	struct preempt_end *e;
+	struct hd_end *e;
+	const struct preempt_bytes *b;
 	struct preempt_figures *figures;
 	uint32_t play;                    /* of all rounds */
 	uint64_t ready, steps;            /* that the far end has said: plays, steps of this one */
@@ -21,9 +22,9 @@ struct preempt_near {
 	int64_t alone_ns;                 /* what the play before, of the bulk or a step alone, took */
 };
 
-static void failed(struct preempt_near *n, enum hd_err err) { preempt_failed(n->p, NEAR_ID, err); }
+static void failed(struct preempt_near *n, enum hd_err err) { hd_ends_failed(&n->p->ends, NEAR_ID, err); }
 static struct play play_of(const struct preempt_near *n) { return preempt_plays[n->play % PLAYS]; }
-static int64_t now_ns(const struct preempt_near *n) { return hd_clock_now_ns(n->p->clock); }
+static int64_t now_ns(const struct preempt_near *n) { return hd_clock_now_ns(n->p->ends.clock); }
 static int64_t arrived_ns(const struct preempt_near *n, uint32_t id)
 {
 	return atomic_load(&n->p->arrived_ns[id]);
@@ -79,7 +80,7 @@ static void send(struct preempt_near *n, uint32_t id, enum how how)
 {
 	n->nunsent++;
 	failed(n, hd_hub_send(&n->e->hub, FAR_ID, &(struct hd_send){ .transfer = id, .token = id,
-		.priority = how == FIFO ? 0 : preempt_urgency(id), .bytes = n->e->at[id],
+		.priority = how == FIFO ? 0 : preempt_urgency(id), .bytes = n->b->at[id],
 		.len = preempt_len(n->p->spec, id) }, &n->e->diag));
 }
 
@@ -87,7 +88,7 @@ static void answer(struct preempt_near *n)
 {
 	n->nunsent++;
 	failed(n, hd_hub_answer(&n->e->hub, FAR_ID, &(struct hd_answer){ .request = n->play, .token = ID_BULK,
-		.bytes = n->e->at[ID_BULK], .len = preempt_len(n->p->spec, ID_BULK) }, &n->e->diag));
+		.bytes = n->b->at[ID_BULK], .len = preempt_len(n->p->spec, ID_BULK) }, &n->e->diag));
 }
 
 struct preempt_waits { const struct preempt_near *n; uint64_t least; };
@@ -104,26 +105,20 @@ static bool has_step(const void *waits)
 	return w->n->steps >= w->least;
 }
 
-static bool far_is_over(const void *near)
-{
-	const struct preempt_near *n = near;
-	return atomic_load(&n->p->ended[FAR_ID]);
-}
-
-static bool is_up(const void *n) { return ((const struct preempt_near *)n)->up; }
 static bool all_sent(const void *n) { return !((const struct preempt_near *)n)->nunsent; }
 static bool never(const void *n) { return (void)n, false; }
 
 static void until(struct preempt_near *n, int64_t at_ns)
 {
-	enum hd_err err = preempt_wait(n->p, NEAR_ID, never, n, at_ns, "its time");
+	enum hd_err err = hd_ends_wait(&n->p->ends, NEAR_ID, never, n, at_ns, "its time");
 
 	failed(n, err == HD_E_AGAIN ? HD_OK : err);
 }
 
 static void await(struct preempt_near *n, bool (*is)(const void *w), uint64_t least, const char *what)
 {
-	failed(n, preempt_wait(n->p, NEAR_ID, is, &(struct preempt_waits){ n, least }, INT64_MAX, what));
+	failed(n, hd_ends_wait(&n->p->ends, NEAR_ID, is, &(struct preempt_waits){ n, least }, INT64_MAX,
+		what));
 }
 
 /* ---- plays: each leaves what took how long in *urgent_ns and *whole_ns ---- */
@@ -242,7 +237,7 @@ static void one_play(struct preempt_near *n)
 	n->steps = 0;
 	hd_hub_stats(&n->e->hub, &before);
 	const struct took took = cases[play_of(n).what](n, play_of(n));
-	failed(n, preempt_wait(n->p, NEAR_ID, all_sent, n, INT64_MAX, "the last bytes to go"));
+	failed(n, hd_ends_wait(&n->p->ends, NEAR_ID, all_sent, n, INT64_MAX, "the last bytes to go"));
 	hd_hub_stats(&n->e->hub, &after);
 	f->urgent[i][round] = (double)took.urgent_ns * 1e-6;
 	f->whole[i][round] = (double)took.whole_ns * 1e-6;
@@ -255,17 +250,13 @@ static void one_play(struct preempt_near *n)
 
 /* ---- life ---- */
 
-static void meet(struct preempt_near *n)
+static void make_bytes(struct preempt_near *n)
 {
-	char addr[HD_ADDR_CAP];
+	const struct hd_memory *all = &n->p->bytes[NEAR_ID].all;
 
-	failed(n, hd_link_caller(&n->p->link, addr, &n->e->diag));
-	if (!n->e->err)
-		failed(n, hd_hub_connect(&n->e->hub, FAR_ID, n->p->spec->transport, addr, &n->e->diag));
-	if (!n->e->err)
-		failed(n, preempt_wait(n->p, NEAR_ID, is_up, n, INT64_MAX, "the connection"));
-	if (!n->e->err)
-		await(n, is_ready, 0, "the first buffers");
+	failed(n, preempt_take_bytes(n->p, NEAR_ID));
+	for (uint64_t k = 0; k < all->len_bytes && !n->e->err; k++)
+		((uint8_t *)all->at)[k] = (uint8_t)(k * 31 + (k >> 8) * 7 + (k >> 16) * 3 + 1);
 }
 
 void preempt_near(void *user)
@@ -273,34 +264,34 @@ void preempt_near(void *user)
 	struct preempt *p = user;
 	struct hd_wire_events events;
 	struct hd_memory room = { .at = NULL };
-	struct preempt_end *e = &p->end[NEAR_ID];
+	struct hd_end *e = &p->ends.end[NEAR_ID];
 
-	preempt_hears_nothing(&events);
-	preempt_failed(p, NEAR_ID, hd_memory_take(sizeof(struct preempt_near), HD_MEMORY_LAZY, &room,
+	hd_ends_hear_nothing(&events);
+	hd_ends_failed(&p->ends, NEAR_ID, hd_memory_take(sizeof(struct preempt_near), HD_MEMORY_LAZY, &room,
 		&e->diag));
 	struct preempt_near *n = room.at;
 	if (n) {
-		*n = (struct preempt_near){ .p = p, .e = e, .figures = p->figures };
+		*n = (struct preempt_near){ .p = p, .e = e, .b = &p->bytes[NEAR_ID], .figures = p->figures };
 		events.self = n;
 		events.up = on_up;
 		events.lost = on_lost;
 		events.message = on_message;
 		events.sent = on_sent;
-		failed(n, preempt_begin(p, NEAR_ID, &events));
-		for (uint64_t k = 0; k < e->bytes.len_bytes && !e->err; k++)
-			((uint8_t *)e->bytes.at)[k] = (uint8_t)(k * 31 + (k >> 8) * 7 + (k >> 16) * 3 + 1);
+		make_bytes(n);
 		if (!e->err)
-			failed(n, hd_link_open(&p->link, &e->diag));
+			failed(n, hd_ends_begin(&p->ends, NEAR_ID, &events));
 		if (!e->err)
-			meet(n);
+			failed(n, hd_ends_meet(&p->ends, &n->up));
+		if (!e->err)
+			await(n, is_ready, 0, "the first buffers");
 		while (!e->err && n->play < p->spec->rounds * PLAYS)
 			one_play(n);
 		if (!e->err)
 			failed(n, hd_hub_tell(&e->hub, FAR_ID, SAYS_OVER, 0, NULL, 0, &e->diag));
 		n->over = true;
 		if (!e->err)
-			failed(n, preempt_wait(p, NEAR_ID, far_is_over, n, INT64_MAX, "the receiver's end"));
+			failed(n, hd_ends_wait_far(&p->ends));
 	}
-	preempt_finish(p, NEAR_ID);
+	hd_ends_finish(&p->ends, NEAR_ID);
 	hd_memory_give(&room);
 }

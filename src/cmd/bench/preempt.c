@@ -1,15 +1,10 @@
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/num.h"
-#include "sys/crypto.h"
 #include "sys/signal.h"
 #include "wire/hub.h"
 #include "worker/preempt.h"
 #include "cmd/json_line.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/link.h"
 
-enum { REPEAT = 3, URGENT = 256 << 10, BULK = 64 << 20, RATE_MOST = 100000, DELAY_MOST = 1000 };
+enum { REPEAT = 3, URGENT = 256 << 10, BULK = 64 << 20 };
 
 static bool has_steps(enum hd_preempt_case what)
 {
@@ -93,81 +88,34 @@ static enum hd_err one_transport(struct hd_cmd *cmd, struct hd_preempt_spec spec
 	return err;
 }
 
-/* A folder of this call alone, for sockets: their paths must be short. */
-static enum hd_err make_folder(struct hd_cmd *cmd, char *folder, size_t cap)
+static enum hd_err verify(struct hd_cmd *cmd, const struct hd_preempt_spec *s)
 {
-	uint64_t name;
-	const char *parent = getenv("TMPDIR");
+	enum hd_err err = hd_bench_in_range(cmd, "bytes", s->bulk, HD_PREEMPT_BULK_LEAST,
+		HD_PREEMPT_BULK_MOST);
 
-	enum hd_err err = hd_random_bytes(&name, sizeof name, &cmd->diag);
-	snprintf(folder, cap, "%.70s/heddle-%016llx", parent && *parent ? parent : "/tmp",
-		(unsigned long long)name);
-	return err ? err : hd_fs_mkdir(&cmd->fs, folder, &cmd->diag);
-}
-
-static uint64_t count_or(const struct hd_cmd *cmd, enum hd_opt opt, uint64_t other)
-{
-	return cmd->args.has[opt] ? cmd->args.count[opt] : other;
-}
-
-static enum hd_err in_range(struct hd_cmd *cmd, enum hd_opt opt, const char *name, uint64_t least,
-	uint64_t most)
-{
-	const uint64_t n = cmd->args.count[opt];
-
-	return !cmd->args.has[opt] || (n >= least && n <= most) ? HD_OK : hd_fail(&cmd->diag, HD_E_INVAL,
-		"--%s %llu: between %llu and %llu", name, (unsigned long long)n, (unsigned long long)least,
-		(unsigned long long)most);
-}
-
-static enum hd_err verify(struct hd_cmd *cmd)
-{
-	enum hd_err err = in_range(cmd, HD_OPT_MBIT, "rate", 1, RATE_MOST);
-
-	if (!err)
-		err = in_range(cmd, HD_OPT_LINK_DELAY, "delay", 0, DELAY_MOST);
-	if (!err)
-		err = in_range(cmd, HD_OPT_BULK, "bytes", HD_PREEMPT_BULK_LEAST, HD_PREEMPT_BULK_MOST);
-	if (!err)
-		err = in_range(cmd, HD_OPT_REPEAT, "repeat", 1, HD_PREEMPT_ROUNDS);
-	if (!err && cmd->args.has[HD_OPT_LINK_DELAY] && !cmd->args.has[HD_OPT_MBIT])
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--delay is of a link with a rate; add --rate MBIT");
-	if (!err && count_or(cmd, HD_OPT_LINK_DELAY, 0) &&
-		!strcmp(hd_args_text(&cmd->args, HD_OPT_LINK, "auto"), "netns"))
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--link netns has no delay; take relay");
-	return err;
-}
-
-static enum hd_link_kind link_of(struct hd_cmd *cmd, uint32_t delay_ms)
-{
-	const char *name = hd_args_text(&cmd->args, HD_OPT_LINK, "auto");
-
-	return !strcmp(name, "netns") ? HD_LINK_NETNS : !strcmp(name, "relay") ? HD_LINK_RELAY :
-		hd_link_best(delay_ms);
+	return err ? err : hd_bench_in_range(cmd, "repeat", s->rounds, 1, HD_PREEMPT_ROUNDS);
 }
 
 static enum hd_err verb_bench_preempt(struct hd_cmd *cmd)
 {
 	static const char *const all[] = { "tcp", "tls", "shm" };
 	const char *one = hd_args_text(&cmd->args, HD_OPT_WIRE_ALONE, NULL);
-	struct hd_preempt_spec spec = { .bulk = count_or(cmd, HD_OPT_BULK, BULK),
-		.rounds = (uint32_t)count_or(cmd, HD_OPT_REPEAT, REPEAT) };
 	char folder[HD_ADDR_CAP];
+	const uint64_t rounds = hd_bench_count(cmd, HD_OPT_REPEAT, REPEAT);
+	struct hd_preempt_spec spec = { .bulk = hd_bench_count(cmd, HD_OPT_BULK, BULK),
+		.rounds = (uint32_t)(rounds < UINT32_MAX ? rounds : UINT32_MAX), .folder = folder };
 
-	enum hd_err err = verify(cmd);
+	enum hd_err err = hd_bench_link(cmd, hd_bench_count(cmd, HD_OPT_MBIT, 0), &spec.link);
+	if (!err)
+		err = verify(cmd, &spec);
 	if (err)
 		return err;
 	spec.urgent = URGENT < spec.bulk / 4 ? (uint64_t)URGENT : spec.bulk / 4;
-	spec.link = (struct hd_link_spec){ .rate_mbit = (uint32_t)count_or(cmd, HD_OPT_MBIT, 0),
-		.delay_ms = (uint32_t)count_or(cmd, HD_OPT_LINK_DELAY, 0), .clock = &cmd->clock };
-	if (spec.link.rate_mbit)
-		spec.link.kind = link_of(cmd, spec.link.delay_ms);
 	err = hd_signal_install(&cmd->diag);
 	if (!err)
-		err = make_folder(cmd, folder, sizeof folder);
+		err = hd_bench_folder(cmd, folder);
 	if (err)
 		return err;
-	spec.folder = folder;
 	for (size_t i = 0; i < (one ? 1 : sizeof all / sizeof *all) && !err; i++) {
 		spec.transport = one ? one : all[i];
 		err = one_transport(cmd, spec);
