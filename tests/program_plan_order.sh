@@ -44,6 +44,10 @@ cat >mlp.json <<'END'
 END
 expect 0 heddle plan order mlp.json -n 2 --json
 says '"order":["%1","%2","%4","%5","%7","%8"]'
+# which has more cuts than a partition looks at
+sed 's/builtin:mlp/builtin:inception/; s/"global": 64/"global": 2/' mlp.json >inception.json
+expect 0 heddle plan order inception.json --order tic --json
+json_ok
 passed "jobs"
 
 expect 2 heddle plan order johnson.json -n 2

@@ -21,7 +21,7 @@ static enum hd_err read_job(struct hd_cmd *cmd, const struct hd_cmd_graph_reader
 
 	if (!in)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
-	enum hd_err err = hd_plan_input_read(cmd, in);
+	enum hd_err err = hd_plan_input_costs(cmd, in);
 	return err ? err : readers->job(cmd, in, &in->cluster.level[in->cluster.nlevels - 1]);
 }
 

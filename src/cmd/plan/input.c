@@ -137,14 +137,9 @@ struct hd_cuts_how hd_plan_input_cuts(const struct hd_cmd *cmd)
 		.compress = cmd->args.has[HD_OPT_COMPRESS] };
 }
 
-enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
+enum hd_err hd_plan_input_costs(struct hd_cmd *cmd, struct hd_plan_input *p)
 {
-	uint64_t max = hd_args_count(&cmd->args, HD_OPT_MAX_CUTS, HD_CUTS_MAX);
-	struct hd_cuts_how how = hd_plan_input_cuts(cmd);
 	enum hd_err err = take_options(cmd);
-
-	if (!err && (max < 1 || max > HD_CUTS_CAP))
-		err = hd_fail(&cmd->diag, HD_E_INVAL, "--max-cuts is from 1 to %d", HD_CUTS_CAP);
 
 	p->graph = hd_arena_take(&cmd->arena, 1, sizeof *p->graph);
 	if (!err && !p->graph)
@@ -157,11 +152,20 @@ enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
 	if (!err)
 		err = cmd->args.has[HD_OPT_PROFILE] ? read_profile(cmd, p) : model_profile(cmd, p);
 	p->measured = cmd->args.has[HD_OPT_PROFILE];
-	if (!err)
-		err = hd_cuts_make(&p->cuts, &p->profile, how, p->job.file, &cmd->arena, &cmd->diag);
-	if (!err)
-		err = hd_cut_sums_make(&p->sums, &p->profile, &p->cuts, &cmd->arena, &cmd->diag);
 	return err ? err : read_cluster(cmd, p);
+}
+
+enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *p)
+{
+	const uint64_t max = hd_args_count(&cmd->args, HD_OPT_MAX_CUTS, HD_CUTS_MAX);
+
+	if (max < 1 || max > HD_CUTS_CAP)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--max-cuts is from 1 to %d", HD_CUTS_CAP);
+	enum hd_err err = hd_plan_input_costs(cmd, p);
+	if (!err)
+		err = hd_cuts_make(&p->cuts, &p->profile, hd_plan_input_cuts(cmd), p->job.file, &cmd->arena,
+			&cmd->diag);
+	return err ? err : hd_cut_sums_make(&p->sums, &p->profile, &p->cuts, &cmd->arena, &cmd->diag);
 }
 
 enum hd_err hd_plan_input_steps(struct hd_cmd *cmd, const struct hd_plan_input *p, uint64_t *steps)

@@ -27,7 +27,8 @@ struct hd_plan_input {
 /* FILE|JOB of `plan order` and `plan buckets`: what reads which. Options of jobs are refused for files. */
 struct hd_cmd_graph_readers {
 	enum hd_err (*file)(struct hd_cmd *cmd, const char *bytes, size_t len);
-	/* `outer`: the slowest level of the cluster, over which all of it comes or is summed */
+	/* without cuts and sums; `outer`: the slowest level of the cluster, over which all of it comes or is
+	 * summed */
 	enum hd_err (*job)(struct hd_cmd *cmd, const struct hd_plan_input *input,
 		const struct hd_cluster_level *outer);
 };
@@ -35,6 +36,8 @@ HD_MUST_USE enum hd_err hd_cmd_graph_file(struct hd_cmd *cmd, const struct hd_cm
 /* --max-cuts and --compress-branches. */
 struct hd_cuts_how hd_plan_input_cuts(const struct hd_cmd *cmd);
 HD_MUST_USE enum hd_err hd_plan_input_read(struct hd_cmd *cmd, struct hd_plan_input *input);
+/* All but cuts and sums, of which a graph of many branches has too many. */
+HD_MUST_USE enum hd_err hd_plan_input_costs(struct hd_cmd *cmd, struct hd_plan_input *input);
 /* How many steps the job has: job.steps, or of its data as many as job.epochs takes. 0: it says neither. */
 HD_MUST_USE enum hd_err hd_plan_input_steps(struct hd_cmd *cmd, const struct hd_plan_input *input,
 	uint64_t *steps);
