@@ -162,6 +162,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(LINK_DELAY,  0,   "delay",         COUNT,  "MS",      "of the link, each way (default 0)")               \
 	X(LINK,        0,   "link",          WORD,   "auto|netns|relay", "what makes the link's rate: two networks, or a thread") \
 	X(BULK,        0,   "bytes",         COUNT,  "B",       "of the bulk (default 67108864)")                  \
+	X(WIRE_OF,     0,   "transport",     WORD,   HD_TRANSPORT_WORDS, "how bytes go (default tcp)")                \
+	X(COMPUTING,   0,   "computing",     TEXT,   "X",       "ops take X times what transfers take, each by the same factor (default: as in FILE, or as costed)") \
 	X(WIRE_ALONE,  0,   "transport",     WORD,   HD_TRANSPORT_WORDS, "this one alone (default: tcp, tls and shm)") \
 	X(PRIORITY,    0,   "priority",      TEXT,   "P",       "its weight: twice as much, twice the share (default 1)") \
 	X(DEADLINE,    0,   "deadline",      TEXT,   "T",       "when it should be over, from now: 90s, 45min, 12h, 3d") \

@@ -55,6 +55,7 @@
 	X(bench_allreduce) \
 	X(bench_comm) \
 	X(bench_preempt) \
+	X(bench_pull) \
 	X(bench_functions) \
 	X(bench_spmm) \
 	X(profile) \
