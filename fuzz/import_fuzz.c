@@ -1,5 +1,6 @@
-/* The importers of cluster schedulers: the first byte chooses one. Whatever is read keeps the promises of its
- * header; a trace is written and reads back to the same text. */
+/* The importers of cluster schedulers: the first byte chooses one (r: the written form of recorded jobs, j:
+ * sacct --json). Whatever is read keeps the promises of its header; what is written reads back to the same
+ * text. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,27 @@ static void must(bool holds)
 		abort();
 }
 
+/* The written form of jobs with records reads back to the same text. */
+static void check_recorded(const struct hd_job_list *list, struct hd_arena *arena)
+{
+	struct hd_text once, twice;
+	struct hd_job_list again;
+
+	if (!list->n || !list->at[0].record)
+		return;
+	hd_text_init(&once, arena);
+	hd_text_init(&twice, arena);
+	hd_job_list_print_recorded(list, &once);
+	if (once.full)
+		return;
+	must(hd_job_list_recorded_is((const uint8_t *)once.at, once.len));
+	if (hd_job_list_recorded(&again, "again", (const uint8_t *)once.at, once.len, arena, NULL))
+		return;                           /* no memory */
+	must(again.n == list->n);
+	hd_job_list_print_recorded(&again, &twice);
+	must(twice.full || !strcmp(once.at, twice.at));
+}
+
 static void check_list(const struct hd_job_list *list, struct hd_arena *arena)
 {
 	struct hd_text once, twice;
@@ -28,9 +50,11 @@ static void check_list(const struct hd_job_list *list, struct hd_arena *arena)
 		must(!i || list->at[i].arrival_s >= list->at[i - 1].arrival_s);
 		const struct hd_job_record *r = list->at[i].record;
 		must(!list->at[i].type || *list->at[i].type);
-		must(!r || (*r->id && r->account && r->partition && r->qos && !(r->waited_s < 0) &&
-			!(r->limit_s < 0)));
+		must(!r || (*r->id && r->account && r->partition && r->qos && r->state && r->type &&
+			r->asked &&
+			!(r->waited_s < 0) && !(r->limit_s < 0)));
 	}
+	check_recorded(list, arena);
 	for (uint64_t i = 0; i < list->nbad && i < HD_JOB_BAD; i++)
 		must(list->bad[i] && *list->bad[i]);
 	if (!list->columns)
@@ -96,6 +120,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	hd_arena_init(&arena, 64u << 20);
 	const uint8_t *at = bytes + 1;
 	len--;
+	if (bytes[0] == 'r' || bytes[0] == 'j') {
+		if (!(bytes[0] == 'r' ? hd_job_list_recorded(&list, "t", at, len, &arena, NULL) :
+			hd_job_list_json(&list, "t", at, len, &how, &arena, NULL)))
+			check_list(&list, &arena);
+		hd_arena_finish(&arena);
+		return 0;
+	}
 	switch (bytes[0] % 8) {
 	case 0: if (!hd_job_list_trace(&list, "t", at, len, &arena, NULL)) check_list(&list, &arena); break;
 	case 1: if (!hd_job_list_csv(&list, "t", at, len, &how, &arena, NULL)) check_list(&list, &arena);

@@ -62,17 +62,17 @@ passed "gen and import: traces"
 cp "$(material data/slurm/sacct.txt)" sacct.txt
 slurm="--trace sacct.txt --cluster a100:8,v100:4 --speed a100:3 --policy isolated"
 expect 0 heddle sched simulate $slurm --rows rows.csv --log slurm.ndjson --json
-says 'heddle: sacct.txt: 4 rows could not be read and are left out:'
+says 'heddle: sacct.txt: 3 rows could not be read and are left out:'
 says 'sacct.txt:16:44: Submit "Unknown" is no time'
 says 'sacct.txt: 1 job without GPUs is left out (--map gpus=NNodes takes one device a node)'
 says 'sacct.txt: 1 job still ran when it was written'
 says '1 job had devices of a type that the cluster has not (h100...)'
 says '"recorded_id":"412010+0","recorded_wait_s":7200'
-says '"recorded":{"jobs":7,'
+says '"recorded":{"jobs":8,'
 python3 - <<'END' || failed "what the accounting said is not in the rows"
 import csv
 rows = {r["recorded_id"]: r for r in csv.DictReader(open("rows.csv"))}
-assert len(rows) == 8 and rows["412016"]["name"] == 'eval, "quick"', rows.keys()
+assert len(rows) == 9 and rows["412016"]["name"] == 'eval, "quick"', rows.keys()
 r = rows["412001"]
 named = [r[k] for k in ("user", "account", "partition", "qos", "type")]
 assert named == ["amara", "vision", "gpu", "normal", "a100"], r
@@ -91,7 +91,21 @@ expect 0 heddle sched simulate $slurm --entities vision:2,nlp:1,dina:1 --policy 
 expect 3 heddle sched simulate $slurm --entities vision:2 --policy hierarchy --json
 says 'which is no entity'
 expect 0 heddle sched import sacct.txt -q
-[ ! -s err ] && [ "$(wc -l <out)" = 8 ] || failed "-q says nothing of rows that are left out"
+[ ! -s err ] && [ "$(wc -l <out)" = 10 ] || failed "-q says nothing of rows that are left out"
+expect 0 heddle sched import sacct.txt -o recorded.csv --json
+says '{"jobs":9,"rejoined":1,"left_out":{"step":5,"no_gpu":1,"waited":2,"no_time":0,"again":0,"fields":0,'
+says 'left out are rows steps of jobs: 5, without GPUs: 1, never started'
+expect 0 heddle sched import recorded.csv -o again.csv
+cmp -s recorded.csv again.csv || failed "the written form reads back to itself"
+expect 0 heddle sched simulate $slurm --json -q
+cp out accounted.json
+expect 0 heddle sched simulate --trace recorded.csv --cluster a100:8,v100:4 --speed a100:3 --policy isolated \
+	--json -q
+cmp -s out accounted.json || failed "the written form gives another simulation"
+expect 2 heddle sched import sacct.txt --json
+says 'say with -o FILE where the jobs go'
+expect 2 heddle sched import recorded.csv --throughputs rates.json
+says 'whose kinds the rates do not know'
 printf 'JobID|Submit|Elapsed|AllocTRES|\n1|2024-01-01T00:00:00|00:10|cpu=4|\n' >cpu.txt
 expect 3 heddle sched import cpu.txt
 says 'no job is left: 1 have no GPU'

@@ -16,7 +16,8 @@
 #include "clustersim/job_generate.h"
 #include "clustersim/sched_sim.h"
 
-/* Tabs in the first line: a trace; bars: an accounting of Slurm; else a table with commas. */
+/* The line HD_JOB_RECORDED: such a list; a brace: sacct --json; tabs in the first line: a trace; bars: an
+ * accounting of Slurm; else a table with commas. */
 HD_MUST_USE enum hd_err hd_job_list_read(struct hd_job_list *list, const char *name, const uint8_t *bytes,
 	size_t len, const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
 

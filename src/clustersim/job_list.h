@@ -27,11 +27,35 @@
 enum { HD_JOB_LIST = 1 << 24, HD_JOB_SCALE = 1 << 20,
        HD_JOB_BAD = 5 };                          /* rows that could not be read, of which a list says why */
 
+/* Why rows of an accounting are no jobs of the list. */
+/*        id       words */
+#define HD_LEFT_OUT(X) \
+	X(STEP,    "steps of jobs")                                       \
+	X(NO_GPU,  "without GPUs")                                        \
+	X(WAITED,  "never started (pending, or cancelled before)")        \
+	X(NO_TIME, "took no time")                                        \
+	X(AGAIN,   "there twice")                                         \
+	X(FIELDS,  "with another number of fields than the header")       \
+	X(WHEN,    "with a time that is none")                            \
+	X(COUNT,   "with resources that are no count of GPUs")            \
+	X(OTHER,   "that cannot be read otherwise")
+
+enum hd_left_out {
+#define X(id, words) HD_LEFT_##id,
+	HD_LEFT_OUT(X)
+#undef X
+	HD_LEFT_NREASONS
+};
+
 /* What an accounting says of a job besides. Texts are "", times NAN where it does not. */
 struct hd_job_record {
 	const char *id, *account, *partition, *qos;
+	const char *state;                        /* its first word: "COMPLETED", "CANCELLED" */
+	/* of its devices, and which it asked for: "*" is any, "" not said */
+	const char *type, *asked;
 	double limit_s;                           /* that it asked for; INFINITY: none */
 	double waited_s;                          /* from its submission to its start */
+	double submit_s, start_s, end_s;          /* since 1970 */
 };
 
 struct hd_listed_job {
@@ -60,6 +84,8 @@ struct hd_job_list {
 	/* of an accounting, rows besides: of jobs without GPUs, of jobs that still ran (they are in the
 	 * list, with their time so far), that could not be read */
 	uint64_t ncpu, nopen, nbad;
+	uint64_t left_out[HD_LEFT_NREASONS];      /* of an accounting: every row that is no job, by reason */
+	uint64_t nrejoined;                       /* rows with the separator in a name, put together again */
 	const char *bad[HD_JOB_BAD];              /* of the first of these: place and reason */
 	uint32_t columns;                         /* of the trace it came from: 10, 7; 0: a table */
 };
@@ -94,18 +120,39 @@ HD_MUST_USE enum hd_err hd_job_list_csv(struct hd_job_list *list, const char *na
 	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
 /* `sacct --parsable` (or --parsable2), with --format=JobID,Submit,ElapsedRaw,AllocTRES at least, in any
- * order, of Slurm 17 to 24. A job's steps (17.batch, 17.0) are no jobs; tasks of arrays (17_4) and components
- * of heterogeneous jobs (17+1) are jobs each.
+ * order, of Slurm 17 to 24. A job's steps (17.batch, 17.0) are no jobs; tasks of arrays (17_4) are jobs each,
+ * components of heterogeneous jobs (17+1) together are one.
  *	devices   GPUs of AllocTRES, ReqTRES, AllocGRES or ReqGRES (gres/gpu=2, gres/gpu:a100=2, gpu:a100:2),
  *	          and their type where it is one. Jobs without are left out and counted, unless `columns.gpus`
  *	          names what counts instead (NNodes)
  *	time      ElapsedRaw, or else Elapsed
- *	besides   User, JobName; Account, Partition, QOS, Timelimit (or TimelimitRaw), Start, State where they
- *	          are there
- * `columns` may name others for all of them: user=Account, weight=Priority. Rows that cannot be read are left
- * out and counted, and the first are reported. HD_E_INPUT: a needed column is missing, or no job is left. */
+ *	besides   User, JobName; Account, Partition, QOS, Timelimit (or TimelimitRaw), Start, End, State where
+ *	          they are there
+ * A row with more fields than the header has a bar in a name: it is put together where one text field alone
+ * (JobName, Comment, WorkDir, ...) makes its times times again. A job that is there twice, with one id,
+ * submission and start (files of two months, put together), counts once, as it stands where it took longest;
+ * of a requeued one every start is a job. `columns` may name others for all of them: user=Account,
+ * submit=Eligible, weight=Priority. Rows that cannot be read are left out and counted, and the first are
+ * reported. HD_E_INPUT: a needed column is missing, or no job is left. */
 HD_MUST_USE enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes,
 	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
+
+/* `sacct --json` of Slurm 21.08 to 24.05, read as the rows that --parsable would have. */
+bool hd_job_list_json_is(const uint8_t *bytes, size_t len);
+HD_MUST_USE enum hd_err hd_job_list_json(struct hd_job_list *list, const char *name, const uint8_t *bytes,
+	size_t len,
+	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
+
+/* A list with records as a table of its own: the line HD_JOB_RECORDED, then a job a line, times in seconds
+ * since 1970, "" where there is none. Reads back to the same list and prints to the same bytes. What it does
+ * not keep are steps of kinds (a list that was read without rates has none) and counts of what was left
+ * out. */
+#define HD_JOB_RECORDED "job_id,name,user,account,partition,qos,state,kind,type,asked,gpus,weight,submit," \
+	"start,end,duration,limit,deadline"
+void hd_job_list_print_recorded(const struct hd_job_list *list, struct hd_text *to);
+bool hd_job_list_recorded_is(const uint8_t *bytes, size_t len);
+HD_MUST_USE enum hd_err hd_job_list_recorded(struct hd_job_list *list, const char *name, const uint8_t *bytes,
+	size_t len, struct hd_arena *arena, struct hd_diag *diag);
 
 #endif

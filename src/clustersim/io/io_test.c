@@ -564,7 +564,7 @@ static void what_slurm_prints_is_kept(void **state)
 
 	assert_non_null(text);
 	CHECK(read_sacct(&list, text, NULL, &diag) == HD_OK, "%s", diag.text);
-	CHECK(list.n == 8 && list.ncpu == 1 && list.nbad == 4 && list.ndropped == 2 && list.nopen == 1,
+	CHECK(list.n == 9 && list.ncpu == 1 && list.nbad == 3 && list.ndropped == 2 && list.nopen == 1,
 		"%zu jobs, %d cpu, %d bad, %d dropped, %d open", list.n,
 		(int)list.ncpu, (int)list.nbad, (int)list.ndropped, (int)list.nopen);
 	static const struct { const char *id, *user, *account, *partition, *qos, *type; uint32_t scale;

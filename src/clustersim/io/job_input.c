@@ -14,6 +14,13 @@ enum hd_err hd_job_list_read(struct hd_job_list *list, const char *name, const u
 	const uint8_t *eol = len ? memchr(bytes, '\n', len) : NULL;
 	const size_t first = eol ? (size_t)(eol - bytes) : len;
 
+	if (hd_job_list_recorded_is(bytes, len))
+		return how->rates ? hd_fail(diag, HD_E_INVAL,
+			"%s is a list of recorded jobs, whose kinds the "
+			"rates do not know: import the accounting with --throughputs", name) :
+			hd_job_list_recorded(list, name, bytes, len, arena, diag);
+	if (hd_job_list_json_is(bytes, len))
+		return hd_job_list_json(list, name, bytes, len, how, arena, diag);
 	if (len && memchr(bytes, '\t', first))
 		return hd_job_list_trace(list, name, bytes, len, arena, diag);
 	if (len && memchr(bytes, '|', first))

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,18 +7,19 @@
 #include <strings.h>
 
 #include "base/num.h"
-#include "clustersim/io/table.h"
+#include "clustersim/io/sacct.h"
 
 /* What Slurm's accounting says of jobs: `sacct --parsable`. It is written by machines over years and cut
  * together by hand: what cannot be read costs its row, not the file. */
 
-enum field { JOB_ID, JOB_NAME, USER, SUBMIT, ELAPSED, ELAPSED_RAW, START, STATE, ACCOUNT, PARTITION, QOS,
+enum field { JOB_ID, JOB_NAME, USER, SUBMIT, ELAPSED, ELAPSED_RAW, START, END, STATE, ACCOUNT, PARTITION, QOS,
 	TIMELIMIT, TIMELIMIT_RAW, ALLOC_TRES, REQ_TRES,
 	ALLOC_GRES, REQ_GRES, NNODES, NFIELDS };
 static const char *const field_name[NFIELDS] = {
 	[JOB_ID] = "JobID", [JOB_NAME] = "JobName", [USER] = "User", [SUBMIT] = "Submit",
 		[ELAPSED] = "Elapsed", [ELAPSED_RAW] = "ElapsedRaw",
-	[START] = "Start", [STATE] = "State", [ACCOUNT] = "Account", [PARTITION] = "Partition", [QOS] = "QOS",
+	[START] = "Start", [END] = "End", [STATE] = "State", [ACCOUNT] = "Account", [PARTITION] =
+		"Partition", [QOS] = "QOS",
 	[TIMELIMIT] = "Timelimit",
 	[TIMELIMIT_RAW] = "TimelimitRaw", [ALLOC_TRES] = "AllocTRES", [REQ_TRES] = "ReqTRES",
 	[ALLOC_GRES] = "AllocGRES", [REQ_GRES] = "ReqGRES",
@@ -34,7 +36,7 @@ struct het {
 	uint64_t at;                              /* before it came so many */
 	size_t place;                             /* of its job in the list: so many lie before it */
 	struct hd_listed_job job;
-	double gpus;
+	double gpus, end_s;
 	bool running, many_types;                 /* of its parts */
 	/* of the first of them, with the cell of its kind; NULL: there is none */
 	uint64_t line;
@@ -42,16 +44,25 @@ struct het {
 	struct het *before;                       /* the one that came before */
 };
 
+/* Fields of free text, in which a bar may stand. */
+static const char *const free_text[] = { "JobName", "Comment", "AdminComment", "SystemComment", "WorkDir",
+	"SubmitLine", "Container", "Extra" };
+enum { NTEXTS = sizeof free_text / sizeof *free_text };
+
+struct cells_at { uint32_t n; struct table_cell cell[HD_CELLS]; };
+
 struct sacct {
 	struct job_table t;
 	struct cells *c;
 	uint32_t columns;
 	int at[NFIELDS];
 	int gpus, kind, weight, deadline;         /* columns that the caller named; TABLE_NONE */
+	int text[NTEXTS], ntexts;                 /* columns of free text */
 	struct het *last_part;                    /* NULL: none came */
 	uint64_t nparts;
-	const char *last[NFIELDS], *last_type;    /* texts repeat from row to row */
+	const char *last[NFIELDS], *last_type, *last_asked;    /* texts repeat from row to row */
 	uint64_t njobs;                           /* rows of jobs, read or not */
+	enum hd_left_out why;                     /* of the row at hand, if it cannot be read */
 };
 
 /* ---- cells ---- */
@@ -174,8 +185,9 @@ static bool elapsed_of(const char *text, double *seconds)
 static const char *cell(const struct sacct *s, enum field f) { return s->at[f] == TABLE_NONE ? "" :
 	s->c->cell[s->at[f]].text; }
 
-static enum hd_err bad_cell(const struct sacct *s, enum field f, const char *what, struct hd_diag *diag)
+static enum hd_err bad_cell(struct sacct *s, enum field f, const char *what, struct hd_diag *diag)
 {
+	s->why = f >= ALLOC_TRES ? HD_LEFT_COUNT : HD_LEFT_WHEN;
 	return cells_fail(s->c, (uint32_t)s->at[f], diag, "%s \"%.60s\" is no %s", field_name[f], cell(s, f),
 		what);
 }
@@ -187,6 +199,36 @@ static const char *text_of(struct sacct *s, enum field f) { return jobs_text(&s-
 /* Seconds since 1970 where SLURM_TIME_FORMAT is %s. */
 static bool time_of(const char *text, double *seconds) { return when_parse(text, seconds) ||
 	!hd_num_f64(text, 0, 1e15, seconds, NULL); }
+
+/* "Unknown", "None" and a column that is not there are NAN. */
+static double time_or_none(const struct sacct *s, enum field f)
+{
+	double seconds;
+
+	return time_of(cell(s, f), &seconds) ? seconds : NAN;
+}
+
+/* Which type it asked for; what it got says nothing of that. */
+static const char *asked_of(struct sacct *s)
+{
+	for (int k = 0; k < 2; k++) {
+		char type[TYPE_CAP];
+		const double n = gpus_of(cell(s, k ? REQ_GRES : REQ_TRES), 1, type);
+		if (n > 0)
+			return jobs_text(&s->t.jobs, *type ? type : "*", &s->last_asked);
+	}
+	return "";
+}
+
+/* "CANCELLED" of "CANCELLED by 1007". */
+static const char *state_of(struct sacct *s)
+{
+	char word[TYPE_CAP];
+	size_t len = strcspn(cell(s, STATE), " ");
+
+	snprintf(word, sizeof word, "%.*s", (int)(len < sizeof word ? len : sizeof word - 1), cell(s, STATE));
+	return jobs_text(&s->t.jobs, word, &s->last[STATE]);
+}
 
 /* NAN: it does not say ("Partition_Limit"). */
 static double limit_of(const struct sacct *s)
@@ -200,8 +242,9 @@ static double limit_of(const struct sacct *s)
 	return hd_num_f64(cell(s, TIMELIMIT_RAW), 0, 1e12, &limit_s, NULL) ? NAN : 60 * limit_s;
 }
 
-static enum hd_err duration_of(const struct sacct *s, double *seconds, struct hd_diag *diag)
+static enum hd_err duration_of(struct sacct *s, double *seconds, struct hd_diag *diag)
 {
+	s->why = HD_LEFT_WHEN;
 	if (s->t.how->columns.duration && !*cell(s, ELAPSED_RAW))
 		return cells_fail(s->c, (uint32_t)s->at[ELAPSED_RAW], diag, "\"%.60s\" is empty: no duration",
 			s->t.how->columns.duration);
@@ -213,10 +256,11 @@ static enum hd_err duration_of(const struct sacct *s, double *seconds, struct hd
 }
 
 /* How many from the first field that says it, of which type from the first that names one. */
-static enum hd_err devices_of(const struct sacct *s, double *gpus, char type[TYPE_CAP], struct hd_diag *diag)
+static enum hd_err devices_of(struct sacct *s, double *gpus, char type[TYPE_CAP], struct hd_diag *diag)
 {
 	double nodes = NAN;
 
+	s->why = HD_LEFT_COUNT;
 	if (*cell(s, NNODES) && hd_num_f64(cell(s, NNODES), 1, HD_JOB_SCALE, &nodes, NULL))
 		nodes = NAN;
 	*gpus = 0;
@@ -251,7 +295,6 @@ static enum hd_err keep_texts(struct sacct *s, struct hd_listed_job *job, const 
 {
 	struct hd_job_record *r = hd_arena_take(s->t.jobs.arena, 1, sizeof *r);
 	const char *id = hd_arena_text(s->t.jobs.arena, cell(s, JOB_ID), strlen(cell(s, JOB_ID)));
-	double start_s;
 
 	job->user = text_of(s, USER);
 	job->name = text_of(s, JOB_NAME);
@@ -260,32 +303,47 @@ static enum hd_err keep_texts(struct sacct *s, struct hd_listed_job *job, const 
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
 	*r = (struct hd_job_record){ .id = id, .account = text_of(s, ACCOUNT),
 		.partition = text_of(s, PARTITION), .qos = text_of(s, QOS),
-		.limit_s = limit_of(s), .waited_s = NAN };
-	if (time_of(cell(s, START), &start_s) && start_s >= job->arrival_s)
-		r->waited_s = start_s - job->arrival_s;
+		.state = state_of(s), .asked = asked_of(s), .type = job->type ? job->type : "", .limit_s =
+			limit_of(s), .submit_s = job->arrival_s,
+		.start_s = time_or_none(s, START), .end_s = time_or_none(s, END) };
+	r->waited_s = r->start_s >= job->arrival_s ? r->start_s - job->arrival_s : NAN;
 	job->record = r;
-	return r->account && r->partition && r->qos ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+	return r->account && r->partition && r->qos && r->state && r->asked ? HD_OK : hd_fail(diag,
+		HD_E_NOMEM,
 		"%s: no memory for its jobs", s->c->name);
 }
+
+/* Nothing says that it ever began. */
+static bool waits(const struct hd_listed_job *job) { return !(job->duration_s > 0) &&
+	(isnan(job->record->start_s) || !strcmp(job->record->state, "PENDING") ||
+	!strcmp(job->record->state, "CANCELLED")); }
 
 static enum hd_err add(struct sacct *s, int kind, struct hd_listed_job *job, double gpus, bool running,
 	struct hd_diag *diag)
 {
-	size_t before = s->t.jobs.list.n;
+	struct hd_job_list *list = &s->t.jobs.list;
+	size_t before = list->n;
 
 	if (!(gpus > 0)) {
-		s->t.jobs.list.ncpu++;
+		list->ncpu++;
+		list->left_out[HD_LEFT_NO_GPU]++;
 		return HD_OK;
 	}
+	s->why = HD_LEFT_OTHER;
 	enum hd_err err = table_add(&s->t, s->c, kind, job, gpus, diag);
 	if (!err && running)
-		s->t.jobs.list.nopen += s->t.jobs.list.n - before;
+		list->nopen += list->n - before;
+	if (!err && list->n == before)
+		list->left_out[waits(job) ? HD_LEFT_WAITED : HD_LEFT_NO_TIME]++;
 	return err;
 }
 
-static enum hd_err leave_out(struct hd_job_list *list, const struct hd_diag *why, struct hd_arena *arena,
-	struct hd_diag *diag)
+static enum hd_err leave_out(struct sacct *s, const struct hd_diag *why, struct hd_diag *diag)
 {
+	struct hd_job_list *list = &s->t.jobs.list;
+	struct hd_arena *arena = s->t.jobs.arena;
+
+	list->left_out[s->why]++;
 	if (list->nbad < HD_JOB_BAD && !(list->bad[list->nbad] = hd_arena_text(arena, why->text,
 		strlen(why->text))))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for what is wrong with rows");
@@ -298,12 +356,21 @@ static enum hd_err close_het(struct sacct *s, struct het *h, struct hd_diag *dia
 {
 	struct hd_diag why = { "" };
 
+	struct hd_job_record *r = hd_arena_take(s->t.jobs.arena, 1, sizeof *r);
+
+	if (!r)
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", s->c->name);
+	*r = *h->job.record;
+	r->submit_s = h->job.arrival_s;
+	r->end_s = h->end_s;
+	h->job.record = r;
 	h->job.type = h->many_types ? NULL : h->job.type;
+	r->type = h->job.type ? h->job.type : "";
 	s->c->line = h->line;
 	s->c->cell[0] = h->kind;
 	enum hd_err err = add(s, h->kind.text ? 0 : TABLE_NONE, &h->job, h->gpus, h->running, &why);
 	if (err == HD_E_INPUT)
-		return leave_out(&s->t.jobs.list, &why, s->t.jobs.arena, diag);
+		return leave_out(s, &why, diag);
 	return err ? hd_fail(diag, err, "%s", why.text) : HD_OK;
 }
 
@@ -356,6 +423,7 @@ static void merge(struct het *h, const struct het *part)
 	h->gpus += part->gpus;
 	h->job.arrival_s = fmin(h->job.arrival_s, job->arrival_s);
 	h->job.duration_s = fmax(h->job.duration_s, job->duration_s);
+	h->end_s = fmax(h->end_s, part->end_s);
 	h->running |= part->running;
 }
 
@@ -444,11 +512,13 @@ static enum hd_err read_job(struct sacct *s, struct hd_diag *diag)
 	bool running = h.running, part = het_base(cell(s, JOB_ID), h.base, &h.number);
 	enum hd_err err;
 
+	s->why = HD_LEFT_OTHER;
 	if (!time_of(cell(s, SUBMIT), &job.arrival_s))
 		return bad_cell(s, SUBMIT, "time (YYYY-MM-DDTHH:MM:SS)", diag);
 	if ((err = duration_of(s, &job.duration_s, diag)) || (err = devices_of(s, &gpus, type, diag)) ||
 		(err = table_number(s->c, s->weight, "weight", 1, &job.weight, diag)))
 		return err;
+	s->why = HD_LEFT_OTHER;
 	if (!(gpus > 0) && !part)
 		return add(s, s->kind, &job, gpus, running, diag);
 	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job.weight))
@@ -463,6 +533,7 @@ static enum hd_err read_job(struct sacct *s, struct hd_diag *diag)
 		return err ? err : add(s, s->kind, &job, gpus, running, diag);
 	h.job = job;
 	h.gpus = gpus;
+	h.end_s = job.record->end_s;
 	return keep_part(s, &h, diag);
 }
 
@@ -494,6 +565,10 @@ static enum hd_err look_for_columns(struct sacct *s, struct hd_diag *diag)
 			"no field says how many GPUs a job has: add AllocTRES to "
 			"--format, or name what counts instead (--map gpus=NNodes)");
 	s->columns = s->c->n;
+	s->ntexts = 0;
+	for (int k = 0; k < NTEXTS; k++)
+		if ((s->text[s->ntexts] = table_cell(s->c, free_text[k])) != TABLE_NONE)
+			s->ntexts++;
 	return HD_OK;
 }
 
@@ -508,6 +583,57 @@ static enum hd_err find_columns(struct sacct *s, struct hd_diag *diag)
 	return err;
 }
 
+/* Cells `at` to `at + more` are one, with the bars that parted them; from text that has them, or back. */
+static void join_cells(struct cells *c, uint32_t at, uint32_t more)
+{
+	for (uint32_t k = 1; k <= more; k++)
+		c->bytes[c->cell[at + k].text - c->bytes - 1] = c->sep;
+	memmove(&c->cell[at + 1], &c->cell[at + 1 + more], (c->n - at - 1 - more) * sizeof *c->cell);
+	c->n -= more;
+}
+
+static void part_cells(struct cells *c, const struct cells_at *was)
+{
+	memcpy(c->cell, was->cell, was->n * sizeof *c->cell);
+	c->n = was->n;
+	for (uint32_t k = 1; k < c->n; k++)
+		c->bytes[c->cell[k].text - c->bytes - 1] = 0;
+}
+
+/* What a row has at its fixed places: it says when, and for how long. */
+static bool is_row(const struct sacct *s)
+{
+	double x;
+
+	return *cell(s, JOB_ID) && time_of(cell(s, SUBMIT), &x) && (*cell(s, ELAPSED_RAW) ?
+		!hd_num_f64(cell(s, ELAPSED_RAW), 0, 1e12, &x, NULL) : elapsed_of(cell(s, ELAPSED), &x));
+}
+
+/* A row with too many fields: a name has bars in it. Whose they are is clear if one text field alone makes
+ * the others what they have to be. True: it has as many fields as the header now. */
+static bool rejoin(struct sacct *s)
+{
+	const uint32_t more = s->c->n - s->columns;
+	struct cells_at was = { .n = s->c->n };
+	int found = TABLE_NONE;
+
+	memcpy(was.cell, s->c->cell, was.n * sizeof *was.cell);
+	for (int k = 0; k < s->ntexts; k++) {
+		join_cells(s->c, (uint32_t)s->text[k], more);
+		if (is_row(s)) {
+			if (found != TABLE_NONE) {
+				part_cells(s->c, &was);
+				return false;
+			}
+			found = s->text[k];
+		}
+		part_cells(s->c, &was);
+	}
+	if (found != TABLE_NONE)
+		join_cells(s->c, (uint32_t)found, more);
+	return found != TABLE_NONE;
+}
+
 /* Files of several months are put together with their headers. */
 static enum hd_err read_row(struct sacct *s, struct hd_diag *diag)
 {
@@ -515,18 +641,85 @@ static enum hd_err read_row(struct sacct *s, struct hd_diag *diag)
 		table_cell(s->c, s->t.how->columns.submit ? s->t.how->columns.submit :
 		field_name[SUBMIT]) != TABLE_NONE)
 		return find_columns(s, diag);
+	if (s->c->n > s->columns && s->c->n < HD_CELLS)
+		s->t.jobs.list.nrejoined += rejoin(s);
 	if (s->c->n != s->columns) {
 		s->njobs++;
+		s->why = HD_LEFT_FIELDS;
 		return cells_fail(s->c, s->c->n - 1, diag, "%u fields, the header has %u", s->c->n,
 			s->columns);
 	}
-	if (strchr(cell(s, JOB_ID), '.'))
+	if (strchr(cell(s, JOB_ID), '.')) {
+		s->t.jobs.list.left_out[HD_LEFT_STEP]++;
 		return HD_OK;
+	}
 	s->njobs++;
 	if (!*cell(s, JOB_ID))
 		return cells_fail(s->c, (uint32_t)s->at[JOB_ID], diag, "a job without %s",
 			field_name[JOB_ID]);
 	return read_job(s, diag);
+}
+
+/* ---- jobs that are there twice ---- */
+
+/* What tells one start of a job from the next: when, or, where it is not said, how long it took. */
+static double start_of(const struct hd_listed_job *job)
+{
+	return isnan(job->record->start_s) ? -1 - job->duration_s : job->record->start_s;
+}
+
+static int by_start(const void *a, const void *b, void *jobs)
+{
+	const struct hd_listed_job *x = (const struct hd_listed_job *)jobs + *(const size_t *)a,
+		*y = (const struct hd_listed_job *)jobs + *(const size_t *)b;
+	const double d[2] = { x->record->submit_s - y->record->submit_s, start_of(x) - start_of(y) };
+	int by = strcmp(x->record->id, y->record->id);
+
+	for (int k = 0; k < 2 && !by; k++)
+		by = (d[k] > 0) - (d[k] < 0);
+	return by;
+}
+
+static int by_start_and_place(const void *a, const void *b, void *jobs)
+{
+	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+	int by = by_start(a, b, jobs);
+
+	return by ? by : (x > y) - (x < y);
+}
+
+/* The first of equal ones stays, as the one says that took longest; scale 0 marks the others. */
+static enum hd_err drop_repeated(struct sacct *s, struct hd_diag *diag)
+{
+	struct hd_job_list *list = &s->t.jobs.list;
+	size_t *order = hd_arena_take(s->t.jobs.arena, list->n + 1, sizeof *order), kept = 0;
+
+	if (!order)
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory to sort its jobs", s->c->name);
+	for (size_t i = 0; i < list->n; i++)
+		order[i] = i;
+	if (list->n)
+		qsort_r(order, list->n, sizeof *order, by_start_and_place, list->at);
+	for (size_t i = 0, first = 0; i < list->n; i++) {
+		struct hd_listed_job *job = &list->at[order[i]], *one = &list->at[order[first]];
+		if (i == first || by_start(&order[i], &order[first], list->at)) {
+			first = i;
+			continue;
+		}
+		if (job->duration_s > one->duration_s) {
+			struct hd_listed_job shorter = *one;
+			*one = *job;
+			*job = shorter;
+		}
+		list->nopen -= !strcmp(job->record->state, "RUNNING");
+		job->scale = 0;
+	}
+	for (size_t i = 0; i < list->n; i++)
+		if (list->at[i].scale)
+			list->at[kept++] = list->at[i];
+	list->left_out[HD_LEFT_AGAIN] += list->n - kept;
+	list->n = kept;
+	return HD_OK;
 }
 
 static enum hd_err nothing_left(const struct sacct *s, const char *name, struct hd_diag *diag)
@@ -543,15 +736,14 @@ static enum hd_err nothing_left(const struct sacct *s, const char *name, struct 
 		(unsigned long long)l->nbad, l->nbad ? ": " : "", l->nbad ? l->bad[0] : "");
 }
 
-enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
-	const struct hd_job_table_how *how,
-	struct hd_arena *arena, struct hd_diag *diag)
+enum hd_err sacct_rows(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len, char sep,
+	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct sacct s = { .columns = 0 };
 	enum hd_err err = table_open(&s.t, name, how, arena, diag);
 
 	if (!err)
-		err = cells_open(&s.c, name, bytes, len, '|', arena, diag);
+		err = cells_open(&s.c, name, bytes, len, sep, arena, diag);
 	if (err)
 		return err;
 	if (!cells_next(s.c, &err, diag))
@@ -563,15 +755,22 @@ enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const 
 	for (bool more = true; more;) {
 		struct hd_diag why = { "" };
 		more = cells_next(s.c, &err, &why);
+		s.why = HD_LEFT_OTHER;
 		if (more)
 			err = read_row(&s, &why);
 		more |= err == HD_E_INPUT;        /* of a line that is no text the reader is past */
 		if (err == HD_E_INPUT)
-			err = leave_out(&s.t.jobs.list, &why, arena, diag);
+			err = leave_out(&s, &why, diag);
 		if (err)
 			return hd_fail(diag, err, "%s", why.text);
 	}
-	if ((err = close_parts(&s, diag)))
+	if ((err = close_parts(&s, diag)) || (err = drop_repeated(&s, diag)))
 		return err;
 	return s.t.jobs.list.n ? table_close(&s.t, name, list, diag) : nothing_left(&s, name, diag);
+}
+
+enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const uint8_t *bytes, size_t len,
+	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag)
+{
+	return sacct_rows(list, name, bytes, len, '|', how, arena, diag);
 }

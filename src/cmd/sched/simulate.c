@@ -5,6 +5,7 @@
 #include "base/json_writer.h"
 #include "base/num.h"
 #include "clustersim/sched_report.h"
+#include "cmd/json_line.h"
 #include "cmd/sched/input.h"
 
 static const char *seconds(char out[40], double s)
@@ -425,13 +426,17 @@ const struct hd_verb hd_verb_sched_compare = {
 	.run = verb_sched_compare, .test = "program_sched_sim.sh",
 };
 
-/* Jobs of any form that is read, as a trace of ten columns. */
+/* Jobs of any form that is read, as a trace of ten columns; those of an accounting with all that it says,
+ * unless rates gave them kinds. */
 static enum hd_err write_list(struct hd_cmd *cmd, const struct hd_job_list *list)
 {
 	struct hd_text text;
 
 	hd_text_init(&text, &cmd->arena);
-	hd_job_list_print(list, &text);
+	if (list->n && list->at[0].record && !cmd->args.has[HD_OPT_THROUGHPUTS])
+		hd_job_list_print_recorded(list, &text);
+	else
+		hd_job_list_print(list, &text);
 	if (text.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %zu lines", list->n);
 	if (cmd->args.has[HD_OPT_OUTPUT])
@@ -442,23 +447,81 @@ static enum hd_err write_list(struct hd_cmd *cmd, const struct hd_job_list *list
 	return HD_OK;
 }
 
+static const struct { const char *key, *words; } left_out[HD_LEFT_NREASONS] = {
+#define X(id, words) { #id, words },
+	HD_LEFT_OUT(X)
+#undef X
+};
+
+static void put_left_out(struct hd_cmd *cmd, const struct hd_job_list *list)
+{
+	struct hd_json_line line;
+	struct hd_json_writer *w = hd_json_line_open(cmd, &line);
+	char key[24];
+
+	hd_json_put_i64(w, "jobs", (int64_t)list->n);
+	hd_json_put_i64(w, "rejoined", (int64_t)list->nrejoined);
+	hd_json_open_object(w, "left_out");
+	for (int k = 0; k < HD_LEFT_NREASONS; k++) {
+		size_t n = 0;
+		for (; left_out[k].key[n] && n + 1 < sizeof key; n++)
+			key[n] = left_out[k].key[n] == '_' ? '_' : (char)(left_out[k].key[n] | 0x20);
+		key[n] = 0;
+		hd_json_put_i64(w, key, (int64_t)list->left_out[k]);
+	}
+	hd_json_close(w);
+	hd_json_line_print(&line);
+}
+
+/* What became of all rows of an accounting, in one line. */
+static void tell_rows(const char *path, const struct hd_job_list *list)
+{
+	const char *before = "; left out are rows ";
+
+	fprintf(stderr, "heddle: %s: %zu jobs", path, list->n);
+	for (int k = 0; k < HD_LEFT_NREASONS; k++) {
+		if (!list->left_out[k])
+			continue;
+		fprintf(stderr, "%s%s: %" PRIu64, before, left_out[k].words, list->left_out[k]);
+		before = ", ";
+	}
+	if (list->nrejoined)
+		fprintf(stderr, "; of %" PRIu64 " rows a name with bars was put together again",
+			list->nrejoined);
+	fprintf(stderr, "\n");
+}
+
 static enum hd_err verb_sched_import(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in = { 0 };
+	const bool json = cmd->args.has[HD_OPT_JSON];
 	enum hd_err err;
+
+	if (json && !cmd->args.has[HD_OPT_OUTPUT])
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--json prints the counts on stdout: say with -o FILE where the jobs go");
 
 	cmd->args.text[HD_OPT_JOBS] = cmd->args.pos[0];
 	cmd->args.has[HD_OPT_JOBS] = true;
-	err = hd_sched_input_jobs(cmd, &in);
-	return err ? err : write_list(cmd, &in.list);
+	if ((err = hd_sched_input_jobs(cmd, &in)) || (err = write_list(cmd, &in.list)))
+		return err;
+	if (json)
+		put_left_out(cmd, &in.list);
+	if (in.list.n && in.list.at[0].record && !cmd->args.has[HD_OPT_QUIET])
+		tell_rows(cmd->args.pos[0], &in.list);
+	return HD_OK;
 }
 
 const struct hd_verb hd_verb_sched_import = {
 	.name = "sched import", .args = "FILE", .npos_min = 1, .npos_max = 1,
-	.about = "a trace, a table of jobs or sacct's output as a trace of ten columns",
+	.about = "a trace, a table of jobs or sacct's output in the form that is read fastest",
 	.more =
-		"Times of a table become seconds after its first job. With --throughputs each job is "
-		"given a kind of its size, drawn by --seed.",
+		"A trace or a table becomes a trace of ten columns; times of a table become seconds after "
+		"its first job. With --throughputs each job is given a kind of its size, drawn by --seed.\n"
+		"sacct --parsable (any columns; those that are needed are named where they are missing) or "
+		"sacct --json becomes a table that keeps user, account, partition, "
+		"QOS, type, limit, start, end and state. Rows that are no jobs cost themselves alone; how "
+		"many, and why, is said on stderr, with --json as an object.",
 	.opts = HD_OPTS(HD_OPT_MAP, HD_OPT_THROUGHPUTS, HD_OPT_SEED, HD_OPT_OUTPUT),
 	.run = verb_sched_import, .test = "program_sched_sim.sh",
 };
