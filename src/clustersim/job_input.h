@@ -26,6 +26,10 @@ HD_MUST_USE enum hd_err hd_job_list_read(struct hd_job_list *list, const char *n
 uint64_t hd_job_list_bind_types(struct hd_job_list *list, const struct hd_sched_type *type,
 	const double *speed, uint32_t ntypes, const char **unknown);
 
+/* Jobs whose record says that they asked for no type in particular may run on any; what they were is known
+ * by then (bind_types). */
+void hd_job_list_free_types(struct hd_job_list *list);
+
 /* Rule 2. */
 void hd_job_list_bind_accounts(struct hd_job_list *list, const struct hd_sched_entity *entities,
 	uint32_t nentities);

@@ -40,6 +40,12 @@
 #include "clustersim/machines.h"
 #include "clustersim/prices.h"
 
+/* What decides. QUEUE_RECORDED: nothing, every job starts when its record says that it did and keeps its
+ * devices until it ended; a job without a start begins when it comes. QUEUE_SLURM: the rules of slurm.h. Both
+ * go by events, charge no switching, lose no device, know no pairs and write no log. */
+enum hd_sim_queue { HD_QUEUE_ROUNDS, HD_QUEUE_RECORDED, HD_QUEUE_SLURM };
+struct hd_slurm_setting;
+
 struct hd_switch_costs { double start_s, resize_s, move_s, preempt_s; };
 #define HD_SWITCH_COSTS ((struct hd_switch_costs){ 30, 1, 20, 5 })        /* until measured */
 
@@ -53,7 +59,9 @@ struct hd_sim_watch {
 
 struct hd_sched_sim_setting {
 	enum hd_fidelity fidelity;
-	const struct hd_policy_setting *policy;
+	const struct hd_policy_setting *policy;   /* of rounds */
+	enum hd_sim_queue queue;
+	const struct hd_slurm_setting *slurm;     /* of QUEUE_SLURM */
 	uint32_t ntypes;
 	const struct hd_sched_type *types;        /* sorted by name; prices and revocations of them */
 	const uint32_t *host;                     /* [devices]; NULL: one device a host */
@@ -119,6 +127,10 @@ struct hd_sched_sim_result {
 	double extended;
 	uint64_t rounds, solves, kept, starts, moves, resizes, revoked, failed;
 	uint64_t most_at_once;
+	/* of queues: devices that were busy at once, how many a type has too few for that, and jobs whose
+	 * start is not recorded */
+	uint32_t peak, over;
+	uint64_t nunstarted;
 	struct hd_estimate_account estimate;
 	const char *ended;                        /* "" if all jobs are over; else why not */
 };

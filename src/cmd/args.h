@@ -211,6 +211,15 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ENTITY_KIND, 0,   "entity-kind",   WORD,   "fairness|fifo", "how jobs of an entity share (default fairness)") \
 	X(DEADLINE_FACTOR, 0, "deadline-factor", TEXT, "X",    "deadlines for jobs without one, so many times their duration") \
 	X(TUNE,        0,   "tune",          TEXT,   "K=X,...", "kappa, away, stop, failures, free-switching; beta, phi, patience, delay, alpha, pack, published, backfill, preempt") \
+	X(SLURM,       0,   "slurm",         TEXT,   "K=X,...", "the row slurm: weights age, fairshare, size, partition, qos; max-age, half-life, limit (seconds), small, depth, backfill=conservative|easy|none; partition.NAME, qos.NAME, share.NAME") \
+	X(ANY_TYPE,    0,   "any-type",      FLAG,   "",        "jobs of an accounting that asked for no type of GPU may run on any, not only on what they got") \
+	X(GROUP_BY,    0,   "by",            WORD,   "user|account|partition|qos|type", "waits of each, too") \
+	X(ONLY_USER,   0,   "user",          TEXT,   "NAME",    "look at jobs of this user alone; all others run too") \
+	X(ONLY_ACCOUNT, 0,  "account",       TEXT,   "NAME",    "look at jobs of this account alone") \
+	X(ONLY_PARTITION, 0, "partition",    TEXT,   "NAME",    "look at jobs of this partition alone") \
+	X(FROM_TIME,   0,   "from",          TEXT,   "TIME",    "look at jobs submitted from then on: ISO 8601, or seconds since 1970") \
+	X(TO_TIME,     0,   "to",            TEXT,   "TIME",    "look at jobs submitted before") \
+	X(MIN_GPUS,    0,   "min-gpus",      COUNT,  "N",       "look at jobs of so many devices or more") \
 	X(ESTIMATE,    0,   "estimate",      TEXT,   "K=X,...", "packed policies see estimated pairs: q (part measured, 0.2), r (reference kinds, 16; 0: all), seed, published") \
 	X(HTML,        0,   "html",          TEXT,   "FILE",    "write a page about it: distributions, devices of each job, cost; needs nothing else") \
 	X(POOLS,       0,   "pool",          TEXT,   "TYPE:N[:SPEED[:PRICE]],...", "devices to hand out: a type's count, its speed against the others, dollars an hour") \

@@ -52,6 +52,13 @@ uint64_t hd_job_list_bind_types(struct hd_job_list *list, const struct hd_sched_
 	return nunknown;
 }
 
+void hd_job_list_free_types(struct hd_job_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->at[i].record && !strcmp(list->at[i].record->asked, "*"))
+			list->at[i].type = NULL;
+}
+
 void hd_job_list_bind_accounts(struct hd_job_list *list, const struct hd_sched_entity *entities,
 	uint32_t nentities)
 {

@@ -24,8 +24,8 @@ struct sched_sim {
 	struct hd_sched_sim_result *result;
 	struct hd_arena *arena;                   /* of rows */
 	struct hd_arena call;                     /* owned: of one call of the policy */
-	struct hd_policy *policy;                 /* owned */
-	struct hd_rounds *rounds;                 /* owned */
+	struct hd_policy *policy;                 /* owned; NULL: a queue */
+	struct hd_rounds *rounds;                 /* owned; NULL: a queue */
 	struct hd_diag *diag;
 	struct hd_pair_table table;               /* the rates that the policy sees */
 	struct hd_estimator *estimator;           /* owned; NULL: pairs are known */
@@ -62,5 +62,6 @@ void schedsim_finish(struct sched_sim *sim, double busy_s, double device_s);    
 
 HD_MUST_USE enum hd_err schedsim_gavel(struct sched_sim *sim);
 HD_MUST_USE enum hd_err schedsim_ours(struct sched_sim *sim);
+HD_MUST_USE enum hd_err schedsim_queue(struct sched_sim *sim);
 
 #endif

@@ -36,15 +36,24 @@ static void fetch(struct sched_sim *sim)
 		schedsim_log_job(sim, sim->admitted, &sim->ahead);
 }
 
+static enum hd_err open_rounds(struct sched_sim *sim)
+{
+	const struct hd_sched_sim_setting *set = sim->set;
+	const struct hd_rounds_setting rounds = rounds_of(set);
+	enum hd_err err = hd_policy_create(&sim->policy, set->policy, sim->diag);
+
+	return err ? err : hd_rounds_create(&sim->rounds, &rounds, set->ntypes, set->types, set->host,
+		sim->diag);
+}
+
 enum hd_err schedsim_open(struct sched_sim *sim, const struct hd_sched_sim_setting *set,
 	struct hd_sched_sim_result *result, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	struct hd_rounds_setting rounds = rounds_of(set);
 	enum hd_err err;
 
 	*sim = (struct sched_sim){ .set = set, .result = result, .arena = arena, .diag = diag,
-		.packs = packs(set->policy) };
+		.packs = set->queue == HD_QUEUE_ROUNDS && packs(set->policy) };
 	*result = (struct hd_sched_sim_result){ .ended = "" };
 	hd_arena_init(&sim->call, POLICY_BYTES);
 	if (sim->packs && set->rates && set->rates->pair)
@@ -63,9 +72,7 @@ enum hd_err schedsim_open(struct sched_sim *sim, const struct hd_sched_sim_setti
 		sim->ndevices += set->types[t].n;
 	}
 	sim->wanted = set->end ? set->end - set->first : UINT64_MAX;
-	if ((err = hd_policy_create(&sim->policy, set->policy, diag)) ||
-		(err = hd_rounds_create(&sim->rounds, &rounds, set->ntypes, set->types, set->host,
-		diag)))
+	if (set->queue == HD_QUEUE_ROUNDS && (err = open_rounds(sim)))
 		return err;
 	schedsim_log_setting(sim);
 	fetch(sim);
@@ -297,6 +304,8 @@ enum hd_err schedsim_admit(struct sched_sim *sim)
 		return err;
 	if (sim->njobs > sim->result->most_at_once)
 		sim->result->most_at_once = sim->njobs;
+	if (!sim->rounds)
+		return HD_OK;
 	struct hd_sched_job as_seen = seen(sim, job);
 	if ((err = hd_rounds_arrive(sim->rounds, &as_seen, sim->set->free_switching ? 0 :
 		sim->set->costs.move_s, sim->diag)))
@@ -345,7 +354,8 @@ void schedsim_leave(struct sched_sim *sim, struct sim_job *job, double finish_s,
 		row->met = finish_s <= row->deadline_s;
 	}
 	sim->over += schedsim_wanted(sim, job->id);
-	hd_rounds_leave(sim->rounds, job->id);
+	if (sim->rounds)
+		hd_rounds_leave(sim->rounds, job->id);
 	hd_free(job);
 	memmove(&sim->job[at], &sim->job[at + 1], (sim->njobs - at - 1) * sizeof *sim->job);
 	sim->njobs--;
@@ -448,7 +458,9 @@ enum hd_err hd_sched_sim(struct hd_sched_sim_result *result, const struct hd_sch
 	struct hd_sched_sim_result made;
 	enum hd_err err = schedsim_open(&sim, setting, &made, arena, diag);
 
-	if (!err)
+	if (!err && setting->queue != HD_QUEUE_ROUNDS)
+		err = schedsim_queue(&sim);
+	else if (!err)
 		err = setting->fidelity == HD_FIDELITY_GAVEL ? schedsim_gavel(&sim) : schedsim_ours(&sim);
 	if (!err && sim.estimator)
 		hd_estimator_account(sim.estimator, &made.estimate);

@@ -208,6 +208,9 @@ static void bind_types(const struct hd_cmd *cmd, struct hd_sched_input *in)
 	unsigned long long nunknown = hd_job_list_bind_types(&in->list, in->type,
 		in->has_rates ? NULL : in->speed, in->ntypes, &unknown);
 
+	if (has(cmd, HD_OPT_ANY_TYPE))
+		hd_job_list_free_types(&in->list);
+
 	if (nunknown && !has(cmd, HD_OPT_QUIET))
 		fprintf(stderr,
 			"heddle: %s: %llu job%s had devices of a type that the cluster has not (%s...) and "
@@ -228,6 +231,30 @@ enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_input *in)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"which jobs? either --trace FILE or --generate rate=R,seed=N,jobs=J");
 	return has(cmd, HD_OPT_JOBS) ? read_trace(cmd, in) : read_generate(cmd, in);
+}
+
+static enum hd_err time_of(struct hd_cmd *cmd, enum hd_opt opt, double *at_s)
+{
+	struct hd_diag why = { "" };
+
+	if (has(cmd, opt) && hd_prices_time(cmd->args.text[opt], at_s, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s", hd_opts[opt].name, why.text);
+	return HD_OK;
+}
+
+enum hd_err hd_sched_filter(struct hd_cmd *cmd, struct hd_job_filter *filter)
+{
+	enum hd_err err;
+
+	*filter = HD_JOB_FILTER;
+	filter->user = cmd->args.text[HD_OPT_ONLY_USER];
+	filter->account = cmd->args.text[HD_OPT_ONLY_ACCOUNT];
+	filter->partition = cmd->args.text[HD_OPT_ONLY_PARTITION];
+	if (cmd->args.count[HD_OPT_MIN_GPUS] > HD_JOB_SCALE)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--min-gpus is at most %d", HD_JOB_SCALE);
+	filter->min_devices = (uint32_t)cmd->args.count[HD_OPT_MIN_GPUS];
+	err = time_of(cmd, HD_OPT_FROM_TIME, &filter->from_s);
+	return err ? err : time_of(cmd, HD_OPT_TO_TIME, &filter->to_s);
 }
 
 static bool next_job(void *source, struct hd_listed_job *job)
@@ -281,6 +308,63 @@ static enum hd_err put_tune(struct hd_cmd *cmd, void *to, char *key, char *value
 	};
 
 	return hd_sched_keys(cmd, HD_OPT_TUNE, sizeof keys / sizeof *keys, keys, key, value);
+}
+
+/* "partition.gpu=10", "qos.high=2", "share.vision=3": numbers of names. */
+static enum hd_err put_slurm_number(struct hd_cmd *cmd, struct hd_slurm_setting *s, char *key,
+	const char *value)
+{
+	static const char *const words[] = { [HD_SLURM_PARTITION] = "partition", [HD_SLURM_QOS] = "qos",
+		[HD_SLURM_SHARE] = "share" };
+	char *name = strchr(key, '.');
+	size_t of = 0;
+	double x;
+
+	*name++ = 0;
+	while (of < sizeof words / sizeof *words && strcmp(words[of], key) != 0)
+		of++;
+	if (of == sizeof words / sizeof *words || !*name || !value || hd_num_f64(value, 0, 1e9, &x, NULL) ||
+		(of == HD_SLURM_SHARE && !(x > 0)))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--slurm: \"%.20s.%.60s\" is partition.NAME=X, "
+			"qos.NAME=X or share.NAME=X, X from 0 to 1e9, a share above 0", key, name);
+	if (s->nnumbers == HD_SLURM_NUMBERS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--slurm: more than %d names", HD_SLURM_NUMBERS);
+	s->number[s->nnumbers++] = (struct hd_slurm_number){ (enum hd_slurm_of)of, name, x };
+	return HD_OK;
+}
+
+static enum hd_err put_backfill(struct hd_cmd *cmd, struct hd_slurm_setting *s, const char *word)
+{
+	static const char *const words[] = { [HD_BACKFILL_CONSERVATIVE] = "conservative",
+		[HD_BACKFILL_EASY] = "easy", [HD_BACKFILL_NONE] = "none" };
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(words[i], word)) {
+			s->backfill = (enum hd_backfill)i;
+			return HD_OK;
+		}
+	return hd_fail(&cmd->diag, HD_E_INVAL, "--slurm: backfill=%.40s; it is conservative, easy or none",
+		word);
+}
+
+static enum hd_err put_slurm(struct hd_cmd *cmd, void *to, char *key, char *value)
+{
+	struct hd_slurm_setting *s = to;
+	const char *backfill = NULL;
+	uint64_t depth = s->depth;
+	const struct hd_sched_key keys[] = {
+		{ .key = "age", .number = &s->age, .most = 1e9 }, { .key = "fairshare", .number = &s->fairshare, .most = 1e9 },
+		{ .key = "size", .number = &s->job_size, .most = 1e9 }, { .key = "partition", .number = &s->partition, .most = 1e9 },
+		{ .key = "qos", .number = &s->qos, .most = 1e9 }, { .key = "max-age", .number = &s->max_age_s, .least = 1, .most = 1e12 },
+		{ .key = "half-life", .number = &s->half_life_s, .least = 1, .most = 1e12 }, { .key = "limit", .number = &s->limit_s, .least = 1, .most = 1e12 },
+		{ .key = "depth", .count = &depth, .most = 1000000 }, { .key = "small", .flag = &s->favor_small }, { .key = "backfill", .text = &backfill },
+	};
+
+	if (strchr(key, '.'))
+		return put_slurm_number(cmd, s, key, value);
+	enum hd_err err = hd_sched_keys(cmd, HD_OPT_SLURM, sizeof keys / sizeof *keys, keys, key, value);
+	s->depth = depth ? (uint32_t)depth : 1;
+	return err || !backfill ? err : put_backfill(cmd, s, backfill);
 }
 
 static enum hd_err put_estimate(struct hd_cmd *cmd, void *to, char *key, char *value)
@@ -390,6 +474,9 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 		err = seconds_of(cmd, HD_OPT_DEADLINE_FACTOR, &set->deadline_factor);
 	if (!err && has(cmd, HD_OPT_TUNE))
 		err = hd_sched_each(cmd, HD_OPT_TUNE, ":=", put_tune, in);
+	in->slurm = HD_SLURM_SETTING;
+	if (!err && has(cmd, HD_OPT_SLURM))
+		err = hd_sched_each(cmd, HD_OPT_SLURM, "=", put_slurm, &in->slurm);
 	if (!err && has(cmd, HD_OPT_ELASTIC))
 		err = read_elastic(cmd, in);
 	if (!err && has(cmd, HD_OPT_ENTITIES))
@@ -431,6 +518,13 @@ enum hd_err hd_sched_lp_limit(struct hd_cmd *cmd, struct hd_policy_setting *set)
 	return HD_OK;
 }
 
+/* Rows that are no policies. */
+static enum hd_sim_queue queue_of(const char *name)
+{
+	return !strcmp(name, "as-it-was") ? HD_QUEUE_RECORDED : !strcmp(name, "slurm") ? HD_QUEUE_SLURM :
+		HD_QUEUE_ROUNDS;
+}
+
 enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in, const char *name)
 {
 	/* names that are ours and the published ones, and mean another variant there */
@@ -438,6 +532,12 @@ enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in,
 		} published[] = { { "fifo", HD_VARIANT_PLAIN }, { "gandiva", HD_VARIANT_PACKED } };
 	enum hd_err err;
 
+	in->at = 0;
+	if ((in->setting.queue = queue_of(name)) != HD_QUEUE_ROUNDS) {
+		in->setting.slurm = &in->slurm;
+		return in->generates ? hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s: it is for jobs of a file (--trace), not for generated ones", name) : HD_OK;
+	}
 	in->policy = in->tuned;
 	if ((err = hd_policy_parse(&in->policy, name, &cmd->diag)) ||
 		(err = hd_sched_lp_limit(cmd, &in->policy)))
@@ -453,7 +553,6 @@ enum hd_err hd_sched_input_policy(struct hd_cmd *cmd, struct hd_sched_input *in,
 		if (in->setting.fidelity == HD_FIDELITY_GAVEL && !strcmp(name, published[i].name))
 			in->policy.variant = published[i].variant;
 	in->setting.policy = &in->policy;
-	in->at = 0;
 	if (in->generates) {
 		struct hd_job_generator_setting how = in->generator.setting;
 		err = hd_job_generator_init(&in->generator, &how, &in->all, &cmd->diag);

@@ -6,18 +6,23 @@
 #define HD_CMD_SCHED_INPUT_H
 
 #include "clustersim/job_generate.h"
-#include "clustersim/sched_sim.h"
+#include "clustersim/sched_waits.h"
+#include "clustersim/slurm.h"
 #include "cmd/verbs.h"
 
 #define HD_SCHED_OPTS HD_OPT_SCHED_POLICY, HD_OPT_JOBS, HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_POOL, \
 	HD_OPT_PRICE, HD_OPT_SPEED, HD_OPT_REVOKE, HD_OPT_LOST, HD_OPT_MAP, HD_OPT_FAITHFUL, HD_OPT_ROUND, \
 	HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED, HD_OPT_NODES, HD_OPT_LP_ITERATIONS, HD_OPT_PRICES, \
 	HD_OPT_ZONES, HD_OPT_PRICE_AS, HD_OPT_PRICES_FROM, HD_OPT_SPOT, HD_OPT_ELASTIC, HD_OPT_ENTITIES, \
-	HD_OPT_ENTITY_KIND, HD_OPT_DEADLINE_FACTOR, HD_OPT_TUNE, HD_OPT_ESTIMATE
+	HD_OPT_ENTITY_KIND, HD_OPT_DEADLINE_FACTOR, HD_OPT_TUNE, HD_OPT_ESTIMATE, HD_OPT_SLURM, \
+	HD_OPT_ANY_TYPE
 
 enum { HD_SCHED_FILE = 256 << 20,                 /* bytes of an input file */
        HD_SCHED_FILES = 64,                       /* of one option */
        HD_SCHED_MOST = 4096 };                    /* devices of an elastic job */
+
+#define HD_SCHED_FILTER HD_OPT_ONLY_USER, HD_OPT_ONLY_ACCOUNT, HD_OPT_ONLY_PARTITION, HD_OPT_FROM_TIME, \
+	HD_OPT_TO_TIME, HD_OPT_MIN_GPUS
 
 struct hd_sched_input {
 	uint32_t ntypes;
@@ -37,6 +42,7 @@ struct hd_sched_input {
 	struct hd_machine_events events;
 	struct hd_sched_elastic elastic;
 	struct hd_estimate_setting estimate;
+	struct hd_slurm_setting slurm;
 	struct hd_sched_sim_setting setting;
 };
 
@@ -59,6 +65,9 @@ HD_MUST_USE enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input 
 
 /* --switching, which is there: "START,RESIZE,MOVE,PREEMPT" in seconds. */
 HD_MUST_USE enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs);
+
+/* --from, --to, --partition, --account, --user, --min-gpus */
+HD_MUST_USE enum hd_err hd_sched_filter(struct hd_cmd *cmd, struct hd_job_filter *filter);
 
 /* Can the files be written that are written at the end? Asked before anything is simulated. Leaves what is
  * there as it is. */

@@ -4,11 +4,10 @@
 
 #include "base/json_writer.h"
 #include "base/num.h"
-#include "clustersim/sched_report.h"
 #include "cmd/json_line.h"
-#include "cmd/sched/input.h"
+#include "cmd/sched/show.h"
 
-static const char *seconds(char out[40], double s)
+const char *hd_sched_seconds(char out[40], double s)
 {
 	if (!isfinite(s))
 		(void)snprintf(out, 40, "-");
@@ -19,7 +18,7 @@ static const char *seconds(char out[40], double s)
 	return out;
 }
 
-static void put_time(struct hd_json_writer *w, const char *key, double s)
+void hd_sched_put_time(struct hd_json_writer *w, const char *key, double s)
 {
 	if (isfinite(s))
 		hd_json_put_f64(w, key, s);
@@ -34,11 +33,11 @@ static void put_job(struct hd_json_writer *w, const struct hd_sched_sim_setting 
 	hd_json_put_i64(w, "id", (int64_t)row->id);
 	hd_json_put_text(w, "kind", row->kind);
 	hd_json_put_i64(w, "scale", row->scale);
-	put_time(w, "arrival_s", row->arrival_s);
-	put_time(w, "first_start_s", row->first_start_s);
-	put_time(w, "finish_s", row->finish_s);
-	put_time(w, "jct_s", row->jct_s);
-	put_time(w, "rho", row->rho);
+	hd_sched_put_time(w, "arrival_s", row->arrival_s);
+	hd_sched_put_time(w, "first_start_s", row->first_start_s);
+	hd_sched_put_time(w, "finish_s", row->finish_s);
+	hd_sched_put_time(w, "jct_s", row->jct_s);
+	hd_sched_put_time(w, "rho", row->rho);
 	hd_json_open_object(w, "device_s");
 	for (uint32_t t = 0; t < set->ntypes && t < sizeof row->device_s / sizeof *row->device_s; t++)
 		hd_json_put_f64(w, set->types[t].name, row->device_s[t]);
@@ -51,7 +50,7 @@ static void put_job(struct hd_json_writer *w, const struct hd_sched_sim_setting 
 		hd_json_put_bool(w, "deadline_met", row->met);
 	if (row->record) {
 		hd_json_put_text(w, "recorded_id", row->record->id);
-		put_time(w, "recorded_wait_s", row->record->waited_s);
+		hd_sched_put_time(w, "recorded_wait_s", row->record->waited_s);
 	}
 	hd_json_close(w);
 }
@@ -83,17 +82,18 @@ static struct waits waits_of(const struct hd_sched_sim_setting *set, const struc
 	return w;
 }
 
-static void put_summary(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const char *policy,
+void hd_sched_put_summary(struct hd_json_writer *w, const struct hd_sched_sim_setting *set, const char
+	*policy,
 	const struct hd_sched_sim_result *r)
 {
 	hd_json_put_text(w, "policy", policy);
 	hd_json_put_text(w, "fidelity", set->fidelity == HD_FIDELITY_GAVEL ? "gavel" : "exact");
-	put_time(w, "avg_jct_s", r->avg_jct_s);
-	put_time(w, "median_jct_s", r->median_jct_s);
-	put_time(w, "p95_jct_s", r->p95_jct_s);
-	put_time(w, "makespan_s", r->makespan_s);
-	put_time(w, "avg_rho", r->avg_rho);
-	put_time(w, "worst_rho", r->worst_rho);
+	hd_sched_put_time(w, "avg_jct_s", r->avg_jct_s);
+	hd_sched_put_time(w, "median_jct_s", r->median_jct_s);
+	hd_sched_put_time(w, "p95_jct_s", r->p95_jct_s);
+	hd_sched_put_time(w, "makespan_s", r->makespan_s);
+	hd_sched_put_time(w, "avg_rho", r->avg_rho);
+	hd_sched_put_time(w, "worst_rho", r->worst_rho);
 	hd_json_put_f64(w, "utilization", r->utilisation);
 	hd_json_put_f64(w, "productive", r->productive);
 	hd_json_put_f64(w, "cost", r->cost_usd);
@@ -136,17 +136,17 @@ static void print_summary(const struct hd_sched_sim_setting *set, const struct h
 
 	printf("%" PRIu64 " jobs, %" PRIu64 " over%s%s\n", r->njobs, r->nover, *r->ended ? "; ended: " : "",
 		r->ended);
-	printf("job completion time  average %s, median %s, 95%% %s\n", seconds(a, r->avg_jct_s),
-		seconds(b, r->median_jct_s), seconds(c, r->p95_jct_s));
-	printf("makespan             %s\n", seconds(a, r->makespan_s));
+	printf("job completion time  average %s, median %s, 95%% %s\n", hd_sched_seconds(a, r->avg_jct_s),
+		hd_sched_seconds(b, r->median_jct_s), hd_sched_seconds(c, r->p95_jct_s));
+	printf("makespan             %s\n", hd_sched_seconds(a, r->makespan_s));
 	printf("finish-time fairness average %.3f, worst %.3f\n", r->avg_rho, r->worst_rho);
 	printf("devices              %.1f %% busy, %.1f %% computing\n", 100 * r->utilisation,
 		100 * r->productive);
 	printf("cost                 $%.2f\n", r->cost_usd);
 	if (waits.n)
 		printf("wait for the start   average %s, recorded %s; %" PRIu64 " of %" PRIu64 " jobs start "
-			"sooner than they did\n", seconds(a, waits.here_s),
-			seconds(b, waits.there_s), waits.sooner, waits.n);
+			"sooner than they did\n", hd_sched_seconds(a, waits.here_s),
+			hd_sched_seconds(b, waits.there_s), waits.sooner, waits.n);
 	if (r->deadlines)
 		printf("deadlines            %" PRIu64 " of %" PRIu64 " missed\n", r->missed, r->deadlines);
 	printf("leases               %.1f %% extended; %" PRIu64 " moves, %" PRIu64 " resizes in "
@@ -234,10 +234,9 @@ static enum hd_err write_rows(struct hd_cmd *cmd, const struct hd_sched_sim_sett
 
 /* ---- the page ---- */
 
-struct simulated_page { struct hd_sched_report_run run[HD_REPORT_RUNS]; uint32_t nruns; };
 
 /* The run at hand will be on the page. */
-static enum hd_err watch(struct hd_cmd *cmd, struct simulated_page *page, struct hd_sched_sim_setting *set,
+enum hd_err hd_sched_watch(struct hd_cmd *cmd, struct hd_sched_page *page, struct hd_sched_sim_setting *set,
 	const char *policy)
 {
 	struct hd_sched_story *story;
@@ -257,14 +256,14 @@ static enum hd_err watch(struct hd_cmd *cmd, struct simulated_page *page, struct
 }
 
 /* What became of it. */
-static void note_result(const struct simulated_page *page, const struct hd_sched_sim_result *result)
+void hd_sched_note(const struct hd_sched_page *page, const struct hd_sched_sim_result *result)
 {
 	if (page->nruns)
 		*(struct hd_sched_sim_result *)page->run[page->nruns - 1].result = *result;
 }
 
-static enum hd_err write_page(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set,
-	const struct simulated_page *page)
+enum hd_err hd_sched_write_page(struct hd_cmd *cmd, const struct hd_sched_sim_setting *set,
+	const struct hd_sched_page *page)
 {
 	const char *path = cmd->args.text[HD_OPT_HTML];
 	struct hd_text text;
@@ -285,7 +284,7 @@ static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 	struct hd_sched_sim_result result;
 	struct hd_text log, out;
 	struct hd_json_writer w;
-	struct simulated_page page = { .nruns = 0 };
+	struct hd_sched_page page = { .nruns = 0 };
 	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
 	enum hd_err err = name ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL,
 		"which policy? --policy NAME");
@@ -299,7 +298,10 @@ static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 	hd_text_init(&log, &cmd->arena);
 	hd_text_init(&out, &cmd->arena);
 	in.setting.log = cmd->args.has[HD_OPT_LOG] ? &log : NULL;
-	if ((err = watch(cmd, &page, &in.setting, name)) ||
+	if (in.setting.log && in.setting.queue != HD_QUEUE_ROUNDS)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--log: %s makes no decisions that are written down; "
+			"--rows says when each job began", name);
+	if ((err = hd_sched_watch(cmd, &page, &in.setting, name)) ||
 		(err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
 		return err;
 	if (in.setting.log && log.full)
@@ -309,9 +311,9 @@ static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 			log.len, &cmd->diag);
 	if (!err && cmd->args.has[HD_OPT_ROWS])
 		err = write_rows(cmd, &in.setting, &result);
-	note_result(&page, &result);
+	hd_sched_note(&page, &result);
 	if (!err)
-		err = write_page(cmd, &in.setting, &page);
+		err = hd_sched_write_page(cmd, &in.setting, &page);
 	if (err)
 		return err;
 	if (!cmd->args.has[HD_OPT_JSON]) {
@@ -320,7 +322,7 @@ static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 	}
 	hd_json_writer_init(&w, &out);
 	hd_json_open_object(&w, NULL);
-	put_summary(&w, &in.setting, name, &result);
+	hd_sched_put_summary(&w, &in.setting, name, &result);
 	hd_json_open_array(&w, "jobs");
 	for (uint64_t i = 0; i < result.nrows; i++)
 		if (wanted(&in.setting, i))
@@ -347,83 +349,6 @@ const struct hd_verb hd_verb_sched_simulate = {
 		"an equal part: the summary counts how often (gave_up).",
 	.opts = HD_OPTS(HD_SCHED_OPTS, HD_OPT_ROWS, HD_OPT_LOG, HD_OPT_HTML),
 	.run = verb_sched_simulate, .test = "program_sched_sim.sh",
-};
-
-static void print_line(const char *name, const struct hd_sched_sim_result *r)
-{
-	char a[40], b[40], c[40], d[40];
-
-	printf("%-24s %10s %10s %10s %10s %8.3f %6.1f %% %10.2f %7" PRIu64 "%s%s\n", name,
-		seconds(a, r->avg_jct_s), seconds(b, r->median_jct_s),
-		seconds(c, r->p95_jct_s), seconds(d, r->makespan_s), r->avg_rho, 100 * r->utilisation,
-		r->cost_usd, r->missed, *r->ended ? "  " : "", r->ended);
-}
-
-/* Each policy of "--policy A,B,C" on the same jobs. */
-static enum hd_err verb_sched_compare(struct hd_cmd *cmd)
-{
-	struct hd_sched_input in;
-	const char *names = cmd->args.text[HD_OPT_SCHED_POLICY];
-	bool json = cmd->args.has[HD_OPT_JSON];
-	struct hd_text out;
-	struct hd_json_writer w;
-	struct simulated_page page = { .nruns = 0 };
-	enum hd_err err = names ? hd_sched_input(cmd, &in) : hd_fail(&cmd->diag, HD_E_INVAL,
-		"which policies? --policy A,B,C");
-	char *at = err ? NULL : hd_arena_text(&cmd->arena, names, strlen(names)), *next;
-
-	in.compares = true;
-
-	if (!err && !at)
-		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the names of policies");
-	if (!err)
-		err = hd_sched_outputs(cmd);
-	hd_text_init(&out, &cmd->arena);
-	hd_json_writer_init(&w, &out);
-	if (json)
-		hd_json_open_array(&w, NULL);
-	else if (!err)
-		printf("%-24s %10s %10s %10s %10s %8s %8s %10s %7s\n", "policy", "avg JCT", "median", "95%",
-			"makespan", "rho", "busy", "cost $", "missed");
-	for (; !err && at; at = next) {
-		struct hd_sched_sim_result result;
-		if ((next = strchr(at, ',')))
-			*next++ = 0;
-		err = hd_sched_input_policy(cmd, &in, at);
-		if (!err)
-			err = watch(cmd, &page, &in.setting, at);
-		if (!err)
-			err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag);
-		if (!err)
-			note_result(&page, &result);
-		if (!err && json) {
-			hd_json_open_object(&w, NULL);
-			put_summary(&w, &in.setting, at, &result);
-			hd_json_close(&w);
-		} else if (!err) {
-			print_line(at, &result);
-			if (result.kept)
-				printf("  %s gave up %" PRIu64 " of %" PRIu64 " times: jobs kept the shares "
-					"they had\n", at, result.kept, result.solves);
-		}
-	}
-	if (!err)
-		err = write_page(cmd, &in.setting, &page);
-	if (err || !json)
-		return err;
-	hd_json_close(&w);
-	if (out.full)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the answer");
-	printf("%s\n", out.at);
-	return HD_OK;
-}
-
-const struct hd_verb hd_verb_sched_compare = {
-	.name = "sched compare", .args = "", .npos_min = 0, .npos_max = 0,
-	.about = "the same jobs under several policies, one line each",
-	.more = "--policy A,B,C names them.",
-	.opts = HD_OPTS(HD_SCHED_OPTS, HD_OPT_HTML),
-	.run = verb_sched_compare, .test = "program_sched_sim.sh",
 };
 
 /* Jobs of any form that is read, as a trace of ten columns; those of an accounting with all that it says,
@@ -494,6 +419,7 @@ static void tell_rows(const char *path, const struct hd_job_list *list)
 static enum hd_err verb_sched_import(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in = { 0 };
+	struct hd_job_filter filter;
 	const bool json = cmd->args.has[HD_OPT_JSON];
 	enum hd_err err;
 
@@ -503,7 +429,10 @@ static enum hd_err verb_sched_import(struct hd_cmd *cmd)
 
 	cmd->args.text[HD_OPT_JOBS] = cmd->args.pos[0];
 	cmd->args.has[HD_OPT_JOBS] = true;
-	if ((err = hd_sched_input_jobs(cmd, &in)) || (err = write_list(cmd, &in.list)))
+	if ((err = hd_sched_filter(cmd, &filter)) || (err = hd_sched_input_jobs(cmd, &in)))
+		return err;
+	hd_job_list_filter(&in.list, &filter);
+	if ((err = write_list(cmd, &in.list)))
 		return err;
 	if (json)
 		put_left_out(cmd, &in.list);
@@ -520,9 +449,10 @@ const struct hd_verb hd_verb_sched_import = {
 		"its first job. With --throughputs each job is given a kind of its size, drawn by --seed.\n"
 		"sacct --parsable (any columns; those that are needed are named where they are missing) or "
 		"sacct --json becomes a table that keeps user, account, partition, "
-		"QOS, type, limit, start, end and state. Rows that are no jobs cost themselves alone; how "
+		"QOS, type, limit, start, end and state; --from, --user and the like keep some of them. "
+			"Rows that are no jobs cost themselves alone; how "
 		"many, and why, is said on stderr, with --json as an object.",
-	.opts = HD_OPTS(HD_OPT_MAP, HD_OPT_THROUGHPUTS, HD_OPT_SEED, HD_OPT_OUTPUT),
+	.opts = HD_OPTS(HD_OPT_MAP, HD_OPT_THROUGHPUTS, HD_OPT_SEED, HD_OPT_OUTPUT, HD_SCHED_FILTER),
 	.run = verb_sched_import, .test = "program_sched_sim.sh",
 };
 

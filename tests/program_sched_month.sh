@@ -1,0 +1,94 @@
+#!/bin/bash
+# heddle sched import and compare on an accounting of Slurm: as it was, and by Slurm's own rules, against
+# a replay in Python that shares no code with them.
+. "$(dirname "$0")/program.sh"
+
+cluster=a100:4,k80:4,v100:8
+python3 "$SOURCE_DIR/tests/sacct_generate.py" 420 3 $cluster >sacct.txt
+expect 0 heddle sched import sacct.txt -o month.csv --json
+python3 - <<'END' || failed "rows of every kind are counted"
+import json
+counts = json.load(open("out"))
+assert counts["jobs"] > 100 and counts["rejoined"] > 0, counts
+assert sum(counts["left_out"].values()) + counts["jobs"] == 420, counts
+END
+passed "every row of an accounting is a job, or counted by its reason"
+
+# what was recorded is what the accounting says, within 1 %: here, to the second
+expect 0 heddle sched compare --trace month.csv --cluster $cluster --policy as-it-was,slurm,fifo \
+	--by account --json
+cp out compared.json
+python3 - <<'END' || failed "as-it-was is not what was recorded"
+import csv, json
+rows = list(csv.DictReader(open("month.csv")))
+waits = [float(r["start"]) - float(r["submit"]) for r in rows]
+long = max(float(r["end"]) for r in rows) - min(float(r["submit"]) for r in rows)
+was, slurm, fifo = json.load(open("compared.json"))
+assert abs(was["waits"]["mean_s"] - sum(waits) / len(waits)) < 1e-6 * long, was["waits"]
+assert was["waits"]["max_s"] == max(waits) and was["makespan_s"] == long, was["makespan_s"]
+assert was["waits"]["p50_s"] == sorted(waits)[-(-len(waits) // 2) - 1]
+for run in was, slurm, fifo:
+    groups = {g["name"]: g for g in run["groups"]}
+    assert sum(g["jobs"] for g in groups.values()) == len(rows) == run["waits"]["jobs"]
+    assert list(groups) == sorted({r["account"] for r in rows}), groups
+for name, g in {g["name"]: g for g in was["groups"]}.items():
+    of = [w for w, r in zip(waits, rows) if r["account"] == name]
+    assert abs(g["mean_s"] - sum(of) / len(of)) < 1e-6 * long, (name, g)
+END
+passed "as it was: the waits, groups and makespan that were recorded"
+
+replayed()              # SETTING
+{
+	expect 0 heddle sched simulate --trace month.csv --cluster $cluster --policy slurm --rows rows.csv \
+		${1:+--slurm "$1"}
+	python3 "$SOURCE_DIR/tests/slurm_replay.py" month.csv $cluster "$1" >replay.txt || failed "the replay"
+	python3 - <<'END' || failed "--slurm '$1': the replay begins jobs at other times"
+import csv
+want = [line.split() for line in open("replay.txt")]
+rows = list(csv.DictReader(open("rows.csv")))
+assert len(rows) == len(want) - 2 > 100
+for r, (id, was, begins) in zip(rows, want):
+    assert r["recorded_id"] == id and abs(float(r["first_start_s"]) - float(begins)) < 1e-6, (r, begins)
+END
+}
+replayed ""
+replayed backfill=easy,age=0,half-life=3600,fairshare=300,size=3000
+replayed backfill=none,small
+replayed share.lab1=3,share.u05=2,partition.gpu=5,qos.high=10,qos=2000,depth=7
+passed "slurm: a replay from the rules begins every job at the same second"
+
+# users without usage are equal, so the larger job is first: 2 devices are free at 100
+head=$(head -n 1 month.csv)
+printf '%s\n' "$head" 0,n,z,p,,,,,a,,2,1,0,0,100,100,100, 1,n,u,p,,,,,a,,1,1,5,100,110,10,10, \
+	2,n,v,p,,,,,a,,2,1,6,110,120,10,10, >equal.csv
+expect 0 heddle sched simulate --trace equal.csv --cluster a:2 --policy slurm --rows rows.csv \
+	--slurm age=0,fairshare=1000,size=100
+same "$(cut -d, -f4 rows.csv | tail -n +2 | paste -sd ' ')" "0 110 100" "when jobs of equal users begin"
+
+# filters say which are looked at; while importing, which are there
+expect 0 heddle sched compare --trace month.csv --cluster $cluster --policy as-it-was --account lab1 \
+	--min-gpus 2 --from 2026-09-22T00:00:00 --json
+cp out some.json
+expect 0 heddle sched import month.csv --account lab1 --min-gpus 2 --from 2026-09-22T00:00:00 -o some.csv
+python3 - <<'END' || failed "filters"
+import csv, json
+rows = [r for r in csv.DictReader(open("month.csv")) if r["account"] == "lab1" and int(r["gpus"]) > 1 and
+        float(r["submit"]) >= 1790035200]
+assert 0 < len(rows) == json.load(open("some.json"))[0]["waits"]["jobs"] < 100, len(rows)
+assert [r["job_id"] for r in rows] == [r["job_id"] for r in csv.DictReader(open("some.csv"))]
+assert json.load(open("some.json"))[0]["makespan_s"] == json.load(open("compared.json"))[0]["makespan_s"]
+END
+expect 0 heddle sched compare --trace month.csv --cluster a100:4,k80:4,v100:4 --policy as-it-was
+says 'as it was, jobs held 4 devices of a type at once more than this cluster has'
+says 'waits for the start'
+printf 'timestamp,duration,num_gpus\n1,5,1\n' >plain.csv
+expect 3 heddle sched compare --trace plain.csv --cluster a:1 --policy as-it-was
+says 'a list that does not say when jobs started'
+expect 0 heddle sched compare --trace plain.csv --cluster a:1 --policy slurm
+expect 2 heddle sched compare --trace month.csv --cluster $cluster --policy slurm --slurm bckfill=easy
+says 'did you mean backfill'
+expect 2 heddle sched compare --trace month.csv --cluster $cluster --policy slurm --slurm backfill=some
+expect 2 heddle sched compare --trace month.csv --cluster $cluster --policy slurm --slurm tier.gpu=1
+expect 2 heddle sched simulate --trace month.csv --cluster $cluster --policy slurm --log x
+expect 2 heddle sched compare --trace month.csv --cluster $cluster --policy slurm --from yesterday
+passed "filters, and what cannot be"
