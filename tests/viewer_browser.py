@@ -20,6 +20,7 @@ import time
 sys.dont_write_bytecode = True
 from browser import Browser, find, must
 
+
 def decode(path):
     """The page's head and, of each timeline, its columns of events."""
     text = open(path, encoding='utf-8').read()

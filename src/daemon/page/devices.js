@@ -1,0 +1,46 @@
+/* Devices by type, over time and one by one, and what puts them out of service. */
+async function showDevices(main) {
+	const plots = el('div', { class: 'plots', id: 'plots' }), rows = el('div', {}), slow = el('div', {});
+	let samples = [], after = 0, due = 0, busy = false;
+
+	fill(main, el('h2', {}, 'Devices'), plots, slow, el('h3', {}, 'One by one'), rows,
+		api.has('post', '/v1/stop') && el('section', {}, el('h3', {}, 'End of the scheduler'),
+			el('p', { class: 'soft' }, 'All devices go out of service, jobs commit and leave, and the scheduler ends; ' +
+				'started again with its folder it goes on with them.'),
+			el('button', { class: 'danger', id: 'drain', onclick: async (e) => {
+				const button = e.target;
+				if (await sure('Drain and end?', 'Jobs commit and leave their devices; then the scheduler ends.'))
+					attempt(button, async () => { await post('/v1/stop', { drain: true }); say('It drains.'); });
+			} }, 'Drain and end')));
+	const draw = async () => {
+		const [history, pools] = await Promise.all([get('/v1/devices/history?after_s=' + after), get('/v1/pools')]);
+		samples = samples.concat(history.samples);
+		after = samples.length ? samples[samples.length - 1].at_s : 0;
+		if (samples.length > 4096)
+			samples = [], after = 0;
+		fill(clear(plots), pools.pools.map((p) => {
+			const of = samples.filter((s) => s.type === p.type);
+			return of.length > 1 && areas(p.type, of.map((s) => ({ at: s.at_s - history.now_s,
+				values: [s.busy, s.free, s.lost] })), ['busy', 'free', 'lost'], ['busy', 'free', 'out of service'],
+				(v) => (v > -0.5 ? 'now' : '-' + duration(-v)));
+		}));
+		fill(clear(slow), (store.status.slow || []).map((h) => el('p', { class: 'why' }, h.text)));
+		fill(clear(rows), table(['device', 'state', 'job', ''], pools.devices.map((d) => [d.name, d.state,
+			d.job ? el('a', { href: '#/job/' + d.job }, d.job) : '',
+			api.has('post', '/v1/devices/{device}') && el('button', { type: 'button', onclick: (e) =>
+				attempt(e.target, async () => {
+					const out = d.state === 'out';
+					await post(target('/v1/devices/{device}', d.name), { usable: out });
+					say(d.name + (out ? ' is back.' : ' goes out of service.'));
+					due = 0;
+					changed();
+				}) }, d.state === 'out' ? 'Bring back' : 'Take out of service')]), 'There are no devices.'));
+	};
+	return () => {
+		if (performance.now() < due || busy)
+			return;
+		due = performance.now() + 1900;
+		busy = true;
+		draw().catch(() => alive(false)).finally(() => { busy = false; });
+	};
+}

@@ -1,0 +1,43 @@
+#!/bin/bash
+# The scheduler's page (heddle serve --http) and that of a run (heddle top RUN --http) in headless Chromium,
+# judged by tests/page_browser.py; what Prometheus makes of /metrics.
+. "$(dirname "$0")/program.sh"
+command -v chromium >/dev/null || { echo "skip: no chromium"; exit 77; }
+command -v python3 >/dev/null || { echo "skip: no python3 to lead the browser"; exit 77; }
+write_jobs 5
+sed 's/steps: 5/steps: 900000000/; s/every: 1 steps/every: 200000 steps/' mlp.yaml >long.yaml
+listens() { url=$(grep -o 'http://127[0-9.:]*' "$1") || ! kill -0 $served 2>/dev/null; }
+browse()                # FLOW [ARGUMENT...]
+{
+	local flow=$1
+	shift
+	python3 "$SOURCE_DIR/tests/page_browser.py" "$url" "$token" "$flow" ${HD_PAGE_SHOTS:+--shots} \
+		${HD_PAGE_SHOTS:-} "$@" >out 2>err || failed "the page: $(tail -n 1 out)"
+}
+
+"$HEDDLE_BIN" serve --dir d --pool fast:1:1:3.5,slow:1:0.5:1 --policy fifo --round 1 --drain \
+	--http 127.0.0.1:0 >serve.out 2>serve.err &
+served=$!
+await listens serve.err && [ "$url" ] || failed "serve does not listen: $(cat serve.err)"
+token=$(cat d/token)
+for name in first second third; do
+	expect 0 heddle submit long.yaml --dir d --name $name
+done
+browse use,inject --job mlp.yaml
+passed "the page is used at two widths, and markup in any text stays text: $(wc -l <out) checks"
+
+curl -s -H "Authorization: Bearer $token" "$url/metrics" >metrics
+grep -qx 'heddle_jobs{state="cancelled"} [1-9]' metrics || failed "no cancelled jobs: $(cat metrics)"
+if command -v promtool >/dev/null; then
+	expect 0 promtool check metrics <metrics
+	[ ! -s out ] && [ ! -s err ] || failed "promtool: $(cat out err)"
+else
+	echo "skip: no promtool to check metrics"
+fi
+same "$(curl -s "$url/healthz")" ok "healthz"
+passed "Prometheus finds nothing to say about the numbers"
+for name in first second third; do
+	expect 0 heddle cancel $name --dir d
+done
+kill $served
+wait $served
