@@ -14,7 +14,7 @@ arrival() { grep "\"mode\":\"$1\"" out | grep -o '"arrival":\[[^]]*\]' | cut -d 
 mkdir t && export TMPDIR=$PWD/t
 expect 0 heddle bench pull chain.json --rate 100 --repeat 1 --json
 same "$(grep -c '"bytes":190000,.*"displaced":0,"correct":true' out)" 5 "orders, all bytes, none displaced"
-for mode in random tic tic+ tac search; do
+for mode in random tac search; do
 	same "$(arrival $mode)" "$(order_of chain.json --order $mode --seed 1)" "arrivals by $mode"
 done
 python3 - out <<'P' || failed "figures: see above"
