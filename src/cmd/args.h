@@ -213,6 +213,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(TUNE,        0,   "tune",          TEXT,   "K=X,...", "kappa, away, stop, failures, free-switching; beta, phi, patience, delay, alpha, pack, published, backfill, preempt") \
 	X(SLURM,       0,   "slurm",         TEXT,   "K=X,...", "the row slurm: weights age, fairshare, size, partition, qos; max-age, half-life, limit (seconds), small, depth, backfill=conservative|easy|none; partition.NAME, qos.NAME, share.NAME") \
 	X(ANY_TYPE,    0,   "any-type",      FLAG,   "",        "jobs of an accounting that asked for no type of GPU may run on any, not only on what they got") \
+	X(SQUEUE,      0,   "squeue",        TEXT,   "FILE",    "what squeue printed (see the help of sched advise), in place of asking it") \
+	X(SINFO,       0,   "sinfo",         TEXT,   "FILE",    "what sinfo printed, of the same moment") \
 	X(GROUP_BY,    0,   "by",            WORD,   "user|account|partition|qos|type", "waits of each, too") \
 	X(ONLY_USER,   0,   "user",          TEXT,   "NAME",    "look at jobs of this user alone; all others run too") \
 	X(ONLY_ACCOUNT, 0,  "account",       TEXT,   "NAME",    "look at jobs of this account alone") \

@@ -93,6 +93,7 @@
 	X(sched_bench) \
 	X(sched_gen) \
 	X(sched_import) \
+	X(sched_advise) \
 	X(version)
 
 #endif

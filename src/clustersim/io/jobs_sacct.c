@@ -774,3 +774,7 @@ enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *name, const 
 {
 	return sacct_rows(list, name, bytes, len, '|', how, arena, diag);
 }
+
+double sacct_gpus(const char *tres, char type[TYPE_CAP]) { return gpus_of(tres, 1, type); }
+bool sacct_time(const char *text, double *seconds) { return time_of(text, seconds); }
+bool sacct_limit(const char *text, double *seconds) { return elapsed_of(text, seconds); }

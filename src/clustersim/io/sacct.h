@@ -9,4 +9,16 @@ HD_MUST_USE enum hd_err sacct_rows(struct hd_job_list *list, const char *name, c
 	len,
 	char sep, const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
 
+/* GPUs in a list of resources (gres/gpu:a100=2, gpu:a100:2(IDX:0-1)) and their type, "" of several or of
+ * none; below 0: no number. */
+double sacct_gpus(const char *tres, char type[64]);
+bool sacct_time(const char *text, double *seconds);        /* ISO 8601, or seconds since 1970 */
+bool sacct_limit(const char *text, double *seconds);       /* [DD-]HH:MM:SS, MM:SS */
+
+/* GPUs in a list of resources (gres/gpu:a100=2, gpu:a100:2(IDX:0-1)) and their type, "" of several or of
+ * none; below 0: no number. */
+double sacct_gpus(const char *tres, char type[64]);
+bool sacct_time(const char *text, double *seconds);        /* ISO 8601, or seconds since 1970 */
+bool sacct_limit(const char *text, double *seconds);       /* [DD-]HH:MM:SS, MM:SS */
+
 #endif
