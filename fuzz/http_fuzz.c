@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	static const struct hd_handler door = { NULL, answer };
 	static const struct hd_key key = { { 1 } };
 	struct hd_rest_header header[HD_REST_HEADERS + 1];
-	struct hd_rest_gate gate = { NULL, 0 };
+	struct hd_rest_gate gate = { NULL, 0, false };
 	struct hd_rest_response response;
 	const struct hd_json *json;
 	struct hd_rest_way way;
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		header[r.nheaders++] = (struct hd_rest_header){ line, value + strspn(value, " ") };
 	}
 	if (r.nheaders > 20)
-		gate = (struct hd_rest_gate){ &key, 80 };
+		gate = (struct hd_rest_gate){ &key, 80, r.nheaders % 2 };
 	asked = 0;
 	bool admitted = hd_rest_admit(&gate, &r, &arena, &way, &response);
 	if (admitted)

@@ -6,7 +6,7 @@ command -v chromium >/dev/null || { echo "skip: no chromium"; exit 77; }
 command -v python3 >/dev/null || { echo "skip: no python3 to lead the browser"; exit 77; }
 write_jobs 5
 sed 's/steps: 5/steps: 900000000/; s/every: 1 steps/every: 200000 steps/' mlp.yaml >long.yaml
-listens() { url=$(grep -o 'http://127[0-9.:]*' "$1") || ! kill -0 $served 2>/dev/null; }
+listens() { url=$(grep -o 'http://127[0-9.:]*' "$1" 2>/dev/null) || ! kill -0 $served 2>/dev/null; }
 browse()                # FLOW [ARGUMENT...]
 {
 	local flow=$1
@@ -41,3 +41,20 @@ for name in first second third; do
 done
 kill $served
 wait $served
+
+heddle run long.yaml --out run --workers 2 -q >run.out 2>&1 &
+run=$!
+reach run 30
+expect 2 heddle top --http 127.0.0.1:0
+says 'name its folder'
+expect 3 heddle top nowhere --http 127.0.0.1:0
+"$HEDDLE_BIN" top run --http 127.0.0.1:0 2>top.err &
+served=$!
+await listens top.err && [ "$url" ] || failed "top does not listen: $(cat top.err)"
+token=$(grep -o '#token=[0-9a-f]*' top.err)
+token=${token#*=}
+browse run
+wait $run
+kill $served
+wait $served || failed "top does not end well"
+passed "a run has the page of its own, and is resized and stopped there: $(wc -l <out) checks"

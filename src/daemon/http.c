@@ -484,7 +484,8 @@ enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop 
 	const char *colon = strrchr(http->listener.addr, ':');
 	if (!err && tcp && (!colon || hd_num_u64(colon + 1, UINT16_MAX, &port, NULL)))
 		err = hd_fail(diag, HD_E_BUG, "%s has no port", http->listener.addr);
-	http->gate = (struct hd_rest_gate){ http->token, (uint16_t)port };
+	http->gate.token = http->token;
+	http->gate.port = (uint16_t)port;
 	if (!err)
 		err = start(http, diag);
 	if (err)

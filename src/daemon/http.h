@@ -58,7 +58,7 @@ struct hd_http {
 	uint64_t tag;
 	struct hd_loop *loop;                     /* borrowed */
 	struct hd_sock listener;                  /* its addr: with the port that was chosen */
-	struct hd_rest_gate gate;
+	struct hd_rest_gate gate;                 /* gate.run: set by the caller, false: of a scheduler */
 	struct MHD_Daemon *mhd;                   /* owned */
 	struct hd_http_connection connection[HD_HTTP_CONNECTIONS];
 	struct hd_http_stream *streams;           /* owned: a list */

@@ -243,7 +243,7 @@ static bool find_route(struct judge *j, const char *path, char *const *part, siz
 	const char *allow = NULL;
 
 	for (const struct hd_rest_route *route = hd_rest_routes; route->method; route++) {
-		if (!fits(route, part, nparts, way))
+		if ((j->gate->run && !route->run) || !fits(route, part, nparts, way))
 			continue;
 		way->route = route;
 		if (!strcmp(route->method, j->request->method))
@@ -346,7 +346,7 @@ bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request
 	char *part[HD_REST_PARTS + 1], *query, *path, *whole;
 	size_t nparts;
 
-	*way = (struct hd_rest_way){ 0 };
+	*way = (struct hd_rest_way){ .run = gate->run };
 	if (!good_line(&j) || !good_headers(&j, value) || !is_local(&j, value))
 		return false;
 	if (!strcmp(request->method, "GET") && (way->file = hd_page_find(request->target))) {
@@ -589,7 +589,7 @@ static enum hd_err make_answer(const struct hd_handler *handler, const struct hd
 	case HD_REST_METRICS:
 		return handler->answer(handler->self, way->route->what, ask, w, diag);
 	case HD_REST_SCHEMA:
-		hd_rest_schema(w);
+		hd_rest_schema(way->run, w);
 		return HD_OK;
 	case HD_REST_POLICIES:
 		put_policies(w);

@@ -82,6 +82,7 @@ struct hd_rest_route {
 	enum hd_rest_how how;
 	const char *what;
 	bool changes;                             /* leaves a line in the audit log */
+	bool run;                                 /* of one run's page, too (run_page.h) */
 	const char *about;
 	const struct hd_rest_field *ask;          /* members of path, query or body */
 	const struct hd_fields *answer;           /* of the answer, of each event of a stream */
@@ -104,6 +105,7 @@ struct hd_rest_gate {
 	/* NULL: no token needed: no process of another user can reach the socket */
 	const struct hd_key *token;
 	uint16_t port;                            /* that Host must name; 0: none */
+	bool run;                                 /* only routes that are of one run's page, too */
 };
 
 struct hd_rest_response {
@@ -120,6 +122,7 @@ struct hd_rest_way {
 	const struct hd_rest_route *route;
 	const struct hd_page_file *file;          /* instead of a route */
 	bool known;                               /* the browser has the file as it is */
+	bool run;                                 /* as of the gate */
 	size_t nparts, nargs;
 	struct hd_rest_part { const struct hd_rest_field *field; const char *text;
 		} part[HD_REST_PARTS + HD_REST_ARGUMENTS];
@@ -144,7 +147,8 @@ int hd_rest_status(enum hd_err err);          /* 404 of HD_E_NOTFOUND... */
 /* An answer to "status" in Prometheus's text format 0.0.4; what it lacks is left out. */
 void hd_rest_metrics(const struct hd_json *status, struct hd_text *text);
 
-/* Every route with its members as an OpenAPI 3.1 document: what GET /v1/schema answers. */
-void hd_rest_schema(struct hd_json_writer *w);
+/* Every route with its members as an OpenAPI 3.1 document: what GET /v1/schema answers; `run`: those of one
+ * run's page. */
+void hd_rest_schema(bool run, struct hd_json_writer *w);
 
 #endif

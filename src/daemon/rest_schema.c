@@ -129,8 +129,10 @@ static void put_route(struct hd_json_writer *w, const struct hd_rest_route *rout
 	hd_json_close(w);
 }
 
-void hd_rest_schema(struct hd_json_writer *w)
+void hd_rest_schema(bool run, struct hd_json_writer *w)
 {
+	const struct hd_rest_route *open = NULL;
+
 	hd_json_put_text(w, "openapi", "3.1.0");
 	hd_json_open_object(w, "info");
 	hd_json_put_text(w, "title", "heddle");
@@ -138,12 +140,17 @@ void hd_rest_schema(struct hd_json_writer *w)
 	hd_json_close(w);
 	hd_json_open_object(w, "paths");
 	for (const struct hd_rest_route *route = hd_rest_routes; route->method; route++) {
-		bool open = route == hd_rest_routes || strcmp(route[-1].path, route->path) != 0;
-		if (open)
+		if (run && !route->run)
+			continue;
+		if (!open || strcmp(open->path, route->path) != 0) {
+			if (open)
+				hd_json_close(w);
 			hd_json_open_object(w, route->path);
+		}
 		put_route(w, route);
-		if (!route[1].method || strcmp(route[1].path, route->path) != 0)
-			hd_json_close(w);
+		open = route;
 	}
+	if (open)
+		hd_json_close(w);
 	hd_json_close(w);
 }

@@ -109,7 +109,7 @@ static void a_request_becomes_the_question_of_its_row(void **state)
 		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":3,\"scale\":2,\"without\":\"a\",\"add\":{\"v100\":-2},\"policy\":\"las\"}",
 		  "do=whatif job=3 scale=2 without=a add=an object policy=las" },
 	};
-	const struct hd_rest_gate gate = { NULL, 0 };
+	const struct hd_rest_gate gate = { NULL, 0, false };
 	char out[4096];
 	(void)state;
 
@@ -200,7 +200,7 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"set\":[1]}", 400, "a list of texts" },
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"scale\":1.5}", 400, "an integer" },
 	};
-	const struct hd_rest_gate gate = { NULL, 0 };
+	const struct hd_rest_gate gate = { NULL, 0, false };
 	char out[4096];
 	(void)state;
 
@@ -215,7 +215,7 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 
 static void long_lines_and_many_headers_are_refused(void **state)
 {
-	const struct hd_rest_gate gate = { NULL, 0 };
+	const struct hd_rest_gate gate = { NULL, 0, false };
 	char line[2048], head[4096] = HOST, out[1024];
 	(void)state;
 
@@ -232,7 +232,7 @@ static void long_lines_and_many_headers_are_refused(void **state)
 
 static void a_port_asks_for_the_token_and_its_own_name(void **state)
 {
-	const struct hd_rest_gate gate = { &token, 8123 };
+	const struct hd_rest_gate gate = { &token, 8123, false };
 	char head[300], out[1024];
 	(void)state;
 
@@ -271,7 +271,7 @@ static void a_port_asks_for_the_token_and_its_own_name(void **state)
 /* Of the page: its bytes are for everybody on this machine, and for no page of another site. */
 static void files_of_the_page_are_served_without_a_token(void **state)
 {
-	const struct hd_rest_gate gate = { &token, 8123 };
+	const struct hd_rest_gate gate = { &token, 8123, false };
 	static const struct { const char *method, *head; int status; } cases[] = {
 		{ "GET", "Host: localhost:8123\n", 200 },
 		{ "GET", "Host: localhost:8123\nOrigin: http://localhost:8123\n", 200 },
@@ -340,7 +340,7 @@ static void what_the_handler_says_becomes_a_status(void **state)
 		{ HD_E_NOTFOUND, 404, "\"exit\":3" }, { HD_E_INVAL, 400, "\"exit\":2" }, { HD_E_INPUT, 422, "\"exit\":3" },
 		{ HD_E_REFUSED, 507, "\"exit\":11" }, { HD_E_IO, 500, "\"exit\":11" }, { HD_E_AGAIN, 503, "\"exit\":1" },
 	};
-	const struct hd_rest_gate gate = { NULL, 0 };
+	const struct hd_rest_gate gate = { NULL, 0, false };
 	char out[1024];
 	(void)state;
 
@@ -366,7 +366,7 @@ static void the_schema_has_every_route_and_member(void **state)
 	hd_text_init(&text, &arena);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_object(&w, NULL);
-	hd_rest_schema(&w);
+	hd_rest_schema(false, &w);
 	hd_json_close(&w);
 	CHECK(hd_json_parse(&arena, "schema", text.at, text.len, &json, &diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(hd_json_get(json, "paths", HD_JSON_OBJECT, &paths, &diag), HD_OK);
@@ -381,6 +381,33 @@ static void the_schema_has_every_route_and_member(void **state)
 		}
 	}
 	hd_arena_finish(&arena);
+}
+
+/* Others do not exist there, for requests and in the schema. */
+static void the_page_of_a_run_has_its_routes_alone(void **state)
+{
+	static const struct { const char *line; int status; } cases[] = {
+		{ "GET /v1/jobs HTTP/1.1", 200 }, { "GET /v1/jobs/1/run HTTP/1.1", 200 },
+		{ "POST /v1/jobs/1/cancel HTTP/1.1", 200 }, { "GET / HTTP/1.1", 200 },
+		{ "POST /v1/jobs HTTP/1.1", 405 }, { "GET /v1/status HTTP/1.1", 404 },
+		{ "POST /v1/stop HTTP/1.1", 404 }, { "GET /metrics HTTP/1.1", 404 },
+		{ "GET /v1/events HTTP/1.1", 404 }, { "POST /v1/jobs/1/priority HTTP/1.1", 404 },
+	};
+	const struct hd_rest_gate gate = { NULL, 0, true };
+	char *out = calloc(1, 1 << 20);
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int status = ask(&gate, cases[i].line, HOST, "", out, 1 << 20);
+		CHECK(status == cases[i].status, "%s: %d %s", cases[i].line, status, out);
+	}
+	assert_int_equal(ask(&gate, "GET /v1/schema HTTP/1.1", HOST, "", out, 1 << 20), 200);
+	for (const struct hd_rest_route *r = hd_rest_routes; r->method; r++) {
+		char name[120];
+		snprintf(name, sizeof name, "\"summary\":\"%s\"", r->about);
+		CHECK((strstr(out, name) != NULL) == r->run, "%s %s", r->method, r->path);
+	}
+	free(out);
 }
 
 static void the_document_has_every_route(void **state)
@@ -416,6 +443,7 @@ int main(void)
 		cmocka_unit_test(a_status_is_numbers_for_prometheus),
 		cmocka_unit_test(what_the_handler_says_becomes_a_status),
 		cmocka_unit_test(the_schema_has_every_route_and_member),
+		cmocka_unit_test(the_page_of_a_run_has_its_routes_alone),
 		cmocka_unit_test(the_document_has_every_route),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

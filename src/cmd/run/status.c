@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "sys/signal.h"
+#include "daemon/run_page.h"
 #include "cmd/json_line.h"
 #include "cmd/jobs/scheduler.h"
 #include "cmd/run/live.h"
@@ -86,8 +87,42 @@ const struct hd_verb hd_verb_status = {
 	.run = verb_status, .test = "program_elastic.sh",
 };
 
+static enum hd_err stop_request(void *user)
+{
+	(void)user;
+	return hd_stop_err(hd_signal_stop());
+}
+
+static void tell_address(void *user, const char *url)
+{
+	const struct hd_cmd *cmd = user;
+
+	fprintf(stderr, ">> http  %s  the page of %s; the address has its token, which ends with this "
+		"process\n", url, cmd->args.pos[0]);
+}
+
+static enum hd_err serve_page(struct hd_cmd *cmd)
+{
+	struct hd_arena arena;
+	struct hd_run_page page = { .reach = { &cmd->fs, &cmd->clock, &arena, NULL }, .run = cmd->args.pos[0],
+		.where = cmd->args.text[HD_OPT_HTTP], .opened = tell_address, .stop = stop_request,
+		.user = cmd };
+	enum hd_err err = hd_signal_install(&cmd->diag);
+
+	hd_arena_init(&arena, 0);
+	if (!err)
+		err = hd_run_page(&page, &cmd->diag);
+	hd_arena_finish(&arena);
+	return err;
+}
+
 static enum hd_err verb_top(struct hd_cmd *cmd)
 {
+	if (cmd->args.has[HD_OPT_HTTP] && cmd->args.npos)
+		return serve_page(cmd);
+	if (cmd->args.has[HD_OPT_HTTP])
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--http serves the page of a RUN: name its folder; a "
+			"scheduler serves its own (`heddle serve --dir DIR --http`)");
 	return cmd->args.npos ? again_and_again(cmd, true) : hd_scheduler_status(cmd, true, true);
 }
 
@@ -96,7 +131,9 @@ const struct hd_verb hd_verb_top = {
 	.about = "the same as a live screen",
 	.more =
 		"On a terminal the screen is rewritten, elsewhere a table follows the other; ends with "
-		"the run, or the scheduler.",
-	.opts = HD_OPTS(HD_OPT_EVERY),
+		"the run, or the scheduler. With --http the run's page for a browser instead, until a "
+		"stop request: what it is at, its loss, its workers; another number of them, or its "
+		"stop.",
+	.opts = HD_OPTS(HD_OPT_EVERY, HD_OPT_HTTP),
 	.run = verb_top, .test = "program_elastic.sh",
 };

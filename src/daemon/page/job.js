@@ -27,7 +27,6 @@ function change(path, j, label, field, value, done) {
 			const answer = await post(target(path, j.id), { [field]: Number(input.value) });
 			say(done(answer));
 			await refresh(new Set([j.id]));
-			route();
 		});
 	} }, el('label', {}, label, input), el('button', { id: 'set_' + field }, 'Set'));
 }
@@ -44,7 +43,6 @@ function jobActions(j) {
 					await post(target('/v1/jobs/{job}/cancel', j.id), {});
 					say(j.name + ' ends.');
 					await refresh(new Set([j.id]));
-					route();
 				});
 		} }, store.status ? 'Cancel' : 'Stop');
 	return el('div', { class: 'row', id: 'actions' },
