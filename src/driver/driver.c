@@ -134,6 +134,8 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		err = verdict(c, end, diag);
 		if (err != HD_E_AGAIN)
 			driver_keep_measured(c);
+		if (!err)
+			driver_keep_end(c);
 		if (err == HD_E_AGAIN)
 			hd_signal_word_set(NULL);         /* another coordinator says how it ends */
 	}

@@ -285,6 +285,8 @@ HD_MUST_USE enum hd_err driver_record_get(struct hd_co_record *record, const uin
 /* The run is started again by a user: a stopped run starts at its checkpoint, and digest mismatches are
  * counted from 0 (rule 12 of protocol/coordinator.h). */
 void driver_record_resume(struct hd_co_record *record);
+/* The run has ended well, and no member of it is left: the store's record says so. */
+void driver_keep_end(struct driver *c);
 void driver_keep_paces(struct driver *c);
 void driver_keep_meter(struct driver *c, const uint8_t *bytes, size_t len);
 /* What else of this coordinator is stored: kinds of the store, never others for the same number. Best effort,

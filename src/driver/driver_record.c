@@ -120,6 +120,23 @@ void driver_record_resume(struct hd_co_record *r)
 	r->halt_why[0] = '\0';
 }
 
+/* Without it the next coordinator would wait workers.detect for the status of each. */
+void driver_keep_end(struct driver *c)
+{
+	uint8_t bytes[DRIVER_RECORD_BYTES];
+	struct hd_co_record r;
+	size_t len = 0;
+
+	if (hd_store_get(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, &len, NULL) ||
+		driver_record_get(&r, bytes, len, NULL) || r.halting)
+		return;
+	r.halting = true;
+	r.halt_code = 0;
+	r.halt_why[0] = '\0';
+	r.serial++;
+	(void)!driver_keep_record(c, &r, NULL);
+}
+
 static enum hd_err read_store(struct driver *c, struct hd_diag *diag)
 {
 	uint8_t bytes[DRIVER_RECORD_BYTES];
