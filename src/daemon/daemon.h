@@ -5,7 +5,7 @@
  *
  *	DIR/jobs.sqlite           jobs, leases, events; its lock makes a process the scheduler
  *	DIR/runs/<id>-<name>/     one run a job, as of `heddle run`; besides: lease, seat (pid lock
- *	                          of its coordinator), end.json
+ *	                          of its coordinator), end.json, until
  *	DIR/devices/<name>        pid locks of workers (driver/pid_lock.h)
  *	DIR/decisions.ndjson      inputs and decisions, a line each (for hd_dispatch_replay, from a line with
  *	                          "open" on); beyond 64 MiB it becomes decisions.1.ndjson
@@ -33,6 +33,9 @@
  *    `status`, events and decisions.ndjson report it. The policy is asked again once its thread has ended;
  *    another policy (POST /v1/policy) is asked at once. Threads are never killed, only asked to stop
  *    (scheduler/sched_policy.h). At most HD_DAEMON_SOLVES run at once.
+ * 10. A job may end before its last step: with `until` it is done there, at a checkpoint. Another job goes on
+ *    in its run (the question `continue`), on other devices, with no step computed twice; lease numbers go on.
+ *    A run is of one job at a time, and its file `until` says how far; it changes between two jobs alone.
  *
  * Threads: the daemon's, the lease renewer's, and one for each policy that computes shares
  * (scheduler/dispatch.h, rule 10): meanwhile runs are polled, leases renewed, users answered. At the end the
@@ -68,6 +71,7 @@ enum {
 #define HD_RUN_PID_LOCK "seat"              /* of its coordinator */
 /* {"lease":2,"exit":0,"step":100,"steps":100,"digest":"...","error":""} */
 #define HD_RUN_END   "end.json"
+#define HD_RUN_UNTIL "until"                /* {"until":40}; none: to the job's last step */
 
 struct hd_daemon_spec {
 	struct hd_fs *fs;                 /* borrowed, as all of these */
@@ -95,6 +99,11 @@ HD_MUST_USE enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives
  * word of it; 0: without end. */
 struct hd_run_held { uint64_t job; uint32_t lease; double for_s; };
 HD_MUST_USE enum hd_err hd_run_lease(struct hd_fs *fs, const char *run, struct hd_run_held *held,
+	struct hd_diag *diag);
+/* The step that its job ends at; 0: its last one. */
+HD_MUST_USE enum hd_err hd_run_until_put(struct hd_fs *fs, const char *run, uint64_t until,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_run_until_get(struct hd_fs *fs, const char *run, uint64_t *until,
 	struct hd_diag *diag);
 /* How a run ended, for the scheduler that gave the lease. steps: with fewer it is not done, whatever it exits
  * with; 0: it had a target, or did not say. */

@@ -120,9 +120,9 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 
 static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
-	char lock[HD_PATH_CAP], name[96], slow[32];
+	char lock[HD_PATH_CAP], name[96], slow[32], until[32];
 	const char *argv[] = { "/proc/self/exe", "worker", "--join", w->run, "--devices", "1", "--hold", lock,
-		"-q", NULL, NULL, NULL };
+		"-q", NULL, NULL, NULL, NULL, NULL };
 	struct device_slot *s = &d->slot[o->device];
 	struct hd_pid_lock_holder holder = { 0 };
 	struct hd_diag diag = { "" };
@@ -132,12 +132,21 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 	hd_pools_device(d->spec->pools, o->device, name);
 	bool there = runs(&s->proc) || hd_pid_lock_look(d->fs, lock, &holder, NULL) != HD_E_NOTFOUND;
 	if (!there) {
+		uint64_t last = 0;
+		size_t n = 9;
 		if (by > 1) {
 			snprintf(slow, sizeof slow, "%.6g", by);
-			argv[9] = "--slow";
-			argv[10] = slow;
+			argv[n++] = "--slow";
+			argv[n++] = slow;
 		}
-		enum hd_err err = spawn(d, argv, w->run, name, &s->proc, &diag);
+		enum hd_err err = hd_run_until_get(d->fs, w->run, &last, &diag);
+		if (!err && last) {
+			snprintf(until, sizeof until, "%llu", (unsigned long long)last);
+			argv[n++] = "--steps";
+			argv[n++] = until;
+		}
+		if (!err)
+			err = spawn(d, argv, w->run, name, &s->proc, &diag);
 		if (!err)
 			err = hd_pools_limit(d->spec->pools, o->device, s->limited = s->proc.pid, &diag);
 		if (err)

@@ -140,7 +140,10 @@ static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_jso
 	return HD_OK;
 }
 
-ANSWER(submit)
+/* An order, made a job by `take`. */
+static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
+	enum hd_err (*take)(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card,
+		struct hd_dispatch_job *row, struct hd_diag *diag), struct hd_diag *diag)
 {
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
@@ -157,13 +160,16 @@ ANSWER(submit)
 	if (!err && hd_dispatch_njobs(d->dispatch) >= HD_DAEMON_QUEUED)
 		err = hd_fail(diag, HD_E_REFUSED, "there are %d jobs that are not over", HD_DAEMON_QUEUED);
 	if (!err)
-		err = daemon_take_job(d, ask, &card, &row, diag);
+		err = take(d, ask, &card, &row, diag);
 	(void)HD_FAILPOINT(DAEMON_TAKE);
 	if (!err)
 		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT,
 			.job = card.id, .row = &row }, &card, NULL, diag);
 	return err ? err : put_submitted(d, card.id, w, diag);
 }
+
+ANSWER(submit) { return take_order(d, ask, w, daemon_take_job, diag); }
+ANSWER(continue) { return take_order(d, ask, w, daemon_continue_job, diag); }
 
 /* Jobs that are written one at a time, as they come from the store. */
 struct listing {
@@ -644,7 +650,7 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 		enum hd_err (*answer)(struct hd_daemon *, const struct hd_json *, struct hd_json_writer *,
 			struct hd_diag *);
 	} row[] = {
-		{ "submit", answer_submit }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
+		{ "submit", answer_submit }, { "continue", answer_continue }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
 		{ "prio", answer_prio }, { "status", answer_status }, { "hosts", answer_hosts }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },
 		{ "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 		{ "scale", answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },

@@ -1,7 +1,8 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
  * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_show.c what the
- * page draws, submit.c takes jobs in. */
+ * page draws, submit.c takes jobs in, daemon_until.c those that go on
+ * with a run. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
 
@@ -10,6 +11,7 @@
 #include "sys/socket.h"
 #include "sys/thread.h"
 #include "spot/ledger.h"
+#include "job/job.h"
 #include "autoscale/fleet.h"
 #include "driver/live.h"
 #include "driver/pid_lock.h"
@@ -167,6 +169,15 @@ struct hd_hash daemon_order_hash(const struct hd_json *ask);
 /* Whether the policy takes such a job, alone; it is waited for HD_DAEMON_ANSWER_NS at most (submit.c). */
 HD_MUST_USE enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row,
 	struct hd_diag *diag);
+/* Devices, weight, deadline, steps and rates, as `ask` and the job say (submit.c). */
+HD_MUST_USE enum hd_err daemon_read_row(struct hd_daemon *d, const struct hd_json *ask,
+	const struct hd_job *job, struct hd_dispatch_job *row, struct hd_diag *diag);
+/* A number that no job and no folder has (submit.c). */
+uint64_t daemon_next_id(const struct hd_daemon *d);
+/* A job that goes on in the run of one that is done: card and row; the run's `until` is written
+ * (daemon_until.c). */
+HD_MUST_USE enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask,
+	struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_diag *diag);
 /* Reads the job, makes its run's folder, fills card and row (submit.c). */
 HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_jobs_card *card, struct hd_dispatch_job *row,

@@ -19,7 +19,10 @@
  *	                    min?, max?: devices of an elastic policy (1, virtual nodes),
  *	                    rates?: {TYPE: steps/s on `scale` devices; 0: never there}, user?,
  *	                    key?: a text of at most 64 bytes; the same order with the same key again is
- *	                    answered with the first one's job, another order is HD_E_EXISTS
+ *	                    answered with the first one's job, another order is HD_E_EXISTS,
+ *	                    until?: it is done at this step, before its last one
+ *	continue submitted  job, until: another job goes on to that step in the run of this one, which is
+ *	                    done; priority?, deadline_s?, scale?, min?, max?, key? as above
  *	jobs     jobs       state?, after?: id (0), limit?: 1..1000 (100)
  *	job      job_whole  job
  *	explain  why        job, policy?: false leaves out the what-if

@@ -23,6 +23,7 @@ static const struct hd_db_kind file = {
 		" exit INTEGER, cancel INTEGER, why TEXT, rates TEXT);"
 		"CREATE INDEX IF NOT EXISTS job_state ON job (state, id);"
 		"CREATE INDEX IF NOT EXISTS job_name ON job (name, id);"
+		"CREATE INDEX IF NOT EXISTS job_run ON job (run, id);"
 		"CREATE TABLE IF NOT EXISTS lease (job INTEGER PRIMARY KEY, number INTEGER NOT NULL,"
 		" epoch INTEGER NOT NULL, state TEXT NOT NULL, over INTEGER NOT NULL,"
 		" since_s REAL NOT NULL, until_s REAL NOT NULL, devices TEXT NOT NULL);"
@@ -63,6 +64,7 @@ static const struct hd_db_kind file = {
 	X(GET,      "SELECT " COLUMNS "WHERE j.id = ?") \
 	X(BY_NAME,  "SELECT max(id) FROM job WHERE name = ?") \
 	X(BY_KEY,   "SELECT max(id) FROM job WHERE key = ?") \
+	X(BY_RUN,   "SELECT max(id) FROM job WHERE run = ?") \
 	X(ALL,      "SELECT " COLUMNS "WHERE j.id > ? ORDER BY j.id LIMIT ?") \
 	X(LIVE,     "SELECT " COLUMNS "WHERE (j.state = 'open' OR l.job IS NOT NULL) AND j.id > ? ORDER BY j.id LIMIT ?") \
 	X(OF_STATE, "SELECT " COLUMNS "WHERE j.state = ?3 AND j.id > ?1 ORDER BY j.id LIMIT ?2") \
@@ -513,6 +515,8 @@ enum hd_err hd_jobs_by_name(struct hd_jobs *s, const char *name, uint64_t *id,
 	struct hd_diag *diag) { return find(s, ASK_BY_NAME, name, "name", id, diag); }
 enum hd_err hd_jobs_by_key(struct hd_jobs *s, const char *key, uint64_t *id,
 	struct hd_diag *diag) { return find(s, ASK_BY_KEY, key, "key", id, diag); }
+enum hd_err hd_jobs_by_run(struct hd_jobs *s, const char *run, uint64_t *id,
+	struct hd_diag *diag) { return find(s, ASK_BY_RUN, run, "run", id, diag); }
 
 /* The row of the one that is called so, for `take`. */
 static enum hd_err named(struct hd_jobs *s, int which, const char *name, void (*take)(sqlite3_stmt *, void *),

@@ -211,6 +211,28 @@ static void a_key_names_one_job_and_a_name_the_youngest(void **state)
 	hd_jobs_close(jobs);
 }
 
+static void the_youngest_job_of_a_run_is_found(void **state)
+{
+	const struct hd_jobs_card first = { .id = 1, .name = "a", .run = "/runs/1-a" },
+		other = { .id = 2, .name = "b", .run = "/runs/2-b" },
+		later = { .id = 3, .name = "a", .run = "/runs/1-a" };
+	uint64_t id = 0;
+	(void)state;
+
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_card(jobs, &first, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_card(jobs, &other, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_card(jobs, &later, NULL), HD_OK);
+	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	assert_int_equal(hd_jobs_by_run(jobs, "/runs/1-a", &id, NULL), HD_OK);
+	assert_int_equal(id, 3);
+	assert_int_equal(hd_jobs_by_run(jobs, "/runs/2-b", &id, NULL), HD_OK);
+	assert_int_equal(id, 2);
+	assert_int_equal(hd_jobs_by_run(jobs, "/runs/3-c", &id, NULL), HD_E_NOTFOUND);
+	hd_jobs_close(jobs);
+}
+
 static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it(void **state)
 {
 	struct hd_jobs_card card = { .id = 1, .name = "a", .run = "/runs/a", .key = "k",
@@ -352,6 +374,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_key_names_one_job_and_a_name_the_youngest, fresh, gone),
 		cmocka_unit_test_setup_teardown(
 			what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it, fresh, gone),
+		cmocka_unit_test_setup_teardown(the_youngest_job_of_a_run_is_found, fresh, gone),
 		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh,
 		gone),
 		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),

@@ -105,6 +105,8 @@ static void a_request_becomes_the_question_of_its_row(void **state)
 		{ "GET /v1/waiting?after=7&limit=2 HTTP/1.1", HOST, "", "do=waiting after=7 limit=2" },
 		{ "GET /v1/ledger HTTP/1.1", HOST, "", "do=ledger" },
 		{ "GET /v1/devices/history?after_s=1.5 HTTP/1.1", HOST, "", "do=history after_s=1.5" },
+		{ "POST /v1/jobs/17/continue HTTP/1.1", HOST, "{\"until\":40,\"key\":\"k\"}",
+		  "do=continue job=17 until=40 key=k" },
 		{ "POST /v1/stop HTTP/1.1", HOST, "", "do=stop" },
 		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":3,\"scale\":2,\"without\":\"a\",\"add\":{\"v100\":-2},\"policy\":\"las\"}",
 		  "do=whatif job=3 scale=2 without=a add=an object policy=las" },

@@ -217,11 +217,24 @@ static enum hd_err read_rates(const struct hd_pools *pools, const struct hd_json
 	return err;
 }
 
+/* A job that ends before its last step is done there. */
+static enum hd_err read_until(const struct hd_json *ask, const struct hd_job *job, uint64_t *steps,
+	struct hd_diag *diag)
+{
+	int64_t until = 0;
+	enum hd_err err = hd_json_find(ask, "until") ? hd_json_get_i64(ask, "until", 1, INT64_MAX, &until,
+		diag) : HD_OK;
+
+	if (!err && until && (job->value[HD_JOB_STEPS].is_none || (uint64_t)until < *steps))
+		*steps = (uint64_t)until;
+	return err;
+}
+
 /* Steps of a job that counts epochs are known when its data are open: until then a guess, of which only
  * shares depend. */
 enum { HD_SUBMIT_EPOCH_STEPS = 1000 };
 
-static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, const struct hd_job *job,
+enum hd_err daemon_read_row(struct hd_daemon *d, const struct hd_json *ask, const struct hd_job *job,
 	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const struct hd_job_value *max = &job->value[HD_JOB_MAX_WORKERS];
@@ -246,6 +259,8 @@ static enum hd_err read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 		err = read_count(ask, "min", &row->min, diag);
 	if (!err)
 		err = read_count(ask, "max", &row->max, diag);
+	if (!err)
+		err = read_until(ask, job, &row->steps, diag);
 	if (row->scale < row->min && !hd_json_find(ask, "scale"))
 		row->scale = row->min;
 	if (!err && (row->min < least || row->max > most || row->scale < row->min || row->scale > row->max))
@@ -301,7 +316,7 @@ enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag)
 }
 
 static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const char *folder,
-	const char *text, struct hd_jobs_card *card,
+	const char *text, uint64_t until, struct hd_jobs_card *card,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_rundir dir = { 0 };
@@ -323,11 +338,13 @@ static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const
 			hd_job_text(job, HD_JOB_NAME), text, strlen(text), diag);
 	if (err)
 		return err;
+	err = until ? hd_run_until_put(d->fs, card->run, until, diag) : HD_OK;
 	hd_text_init(&resolved, arena);
 	hd_job_json(job, false, &resolved);
 	hd_text_add(&resolved, "\n");
-	err = resolved.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a job") : hd_rundir_put(&dir,
-		"job.resolved.json", resolved.at, resolved.len, diag);
+	if (!err)
+		err = resolved.full ? hd_fail(diag, HD_E_NOMEM, "no memory for a job") : hd_rundir_put(&dir,
+			"job.resolved.json", resolved.at, resolved.len, diag);
 	if (!err)
 		err = hd_rundir_put(&dir, "job.folder", folder, strlen(folder), diag);
 	if (err)
@@ -362,14 +379,20 @@ enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row, 
 		err;
 }
 
+uint64_t daemon_next_id(const struct hd_daemon *d)
+{
+	uint64_t last = hd_jobs_last(d->jobs);
+
+	return (d->taken > last ? d->taken : last) + 1;
+}
+
 enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card,
 	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const char *folder = "", *text = "";
 	struct hd_arena arena;
 
-	*card = (struct hd_jobs_card){ .id = (d->taken > hd_jobs_last(d->jobs) ? d->taken :
-		hd_jobs_last(d->jobs)) + 1 };
+	*card = (struct hd_jobs_card){ .id = daemon_next_id(d) };
 	hd_arena_init(&arena, 0);
 	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
 	enum hd_err err = job ? hd_json_get_text(ask, "folder", &folder, diag) : hd_fail(diag, HD_E_NOMEM,
@@ -379,7 +402,7 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	if (!err)
 		err = read_job(ask, folder, job, &arena, diag);
 	if (!err)
-		err = read_row(d, ask, job, row, diag);
+		err = daemon_read_row(d, ask, job, row, diag);
 	if (!err)
 		err = daemon_fits(d, row, diag);
 	if (!err)
@@ -401,7 +424,8 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	if (!err)
 		err = hd_json_get_text(ask, "job", &text, diag);
 	if (!err)
-		err = make_run(d, job, folder, text, card, &arena, diag);
+		err = make_run(d, job, folder, text, hd_json_find(ask, "until") ? row->steps : 0, card,
+			&arena, diag);
 	row->id = card->id;
 	hd_arena_finish(&arena);
 	return err;

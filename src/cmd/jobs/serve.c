@@ -57,10 +57,10 @@ static enum hd_err refuse_done(struct hd_cmd *cmd, const struct hd_rundir *dir)
 /* With a number of workers a run begins, or goes on from its newest checkpoint; without one it is taken
  * over as it stands. */
 static enum hd_err drive(struct hd_cmd *cmd, struct hd_rundir *dir, const struct hd_run_held *held,
-	struct hd_launch_end *end)
+	uint64_t until, struct hd_launch_end *end)
 {
 	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_drive order = { .others_start = held, .lease_s = held ? held->for_s : 0 };
+	struct hd_drive order = { .others_start = held, .lease_s = held ? held->for_s : 0, .until = until };
 	struct hd_run_options options = { 0 };
 	struct hd_ckpt_info info = { 0 };
 	char path[HD_PATH_CAP];
@@ -135,20 +135,23 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
 	if (err)
 		return err;
+	uint64_t until = 0;
 	err = still_goes(cmd, &dir);
 	enum hd_err leased = hd_run_lease(&cmd->fs, dir.path, &held, NULL);
 	if (!err && leased && leased != HD_E_NOTFOUND)
 		err = hd_run_lease(&cmd->fs, dir.path, &held, &cmd->diag);
 	if (!err && !leased)
 		err = take_pid_lock(cmd, &dir, &held, &lock);
+	if (!err && !leased)
+		err = hd_run_until_get(&cmd->fs, dir.path, &until, &cmd->diag);
 	if (!err)
-		err = drive(cmd, &dir, leased ? NULL : &held, &reached);
+		err = drive(cmd, &dir, leased ? NULL : &held, until, &reached);
 	/* the scheduler learns here how it ended, whenever it looks */
 	if (!leased && err != HD_E_AGAIN) {
 		end.lease = held.lease;
 		end.exit = hd_err_exit(err);
 		end.step = reached.driver.step;
-		end.steps = reached.steps;
+		end.steps = until && until < reached.steps ? until : reached.steps;
 		snprintf(end.digest, sizeof end.digest, "%s", reached.digest);
 		snprintf(end.error, sizeof end.error, "%s", err ? cmd->diag.text : "");
 		enum hd_err put = hd_run_end_put(&cmd->fs, dir.path, &end, NULL);

@@ -276,7 +276,7 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 		.worker_argv = how->others_start || hd_job_int(job, HD_JOB_START) ? NULL :
 			worker_line(cmd, dir->path, how->target ? how->target : 1),
 		.worker = how->worker, .pace = how->pace, .profile = cmd->args.text[HD_OPT_PROFILE],
-		.stop_at = hd_args_count(&cmd->args, HD_OPT_STEPS, 0),
+		.stop_at = how->until ? how->until : hd_args_count(&cmd->args, HD_OPT_STEPS, 0),
 		.stop = hd_session_stop, .watch = hd_ui_watch(&ui) }, &cmd->diag);
 
 	if (err)

@@ -17,6 +17,7 @@ struct hd_drive {
 	const struct hd_worker_spec *worker;
 	double pace;                      /* as of driver/launch.h */
 	double lease_s;                   /* as of driver/driver.h, in seconds */
+	uint64_t until;                   /* its workers end at this step; 0: --steps, or the job says */
 };
 
 /* Drives the run in `dir` to its end; prints lines as a run of one process does, then the state's digest and

@@ -1,0 +1,139 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "run/rundir.h"
+#include "daemon/daemon_int.h"
+
+/* Jobs that end before their last step, and others that go on in their runs. */
+
+enum { HD_UNTIL_BYTES = 128, HD_UNTIL_JOB_BYTES = 8 << 20 };
+
+enum hd_err hd_run_until_put(struct hd_fs *fs, const char *run, uint64_t until, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP], text[64];
+
+	snprintf(path, sizeof path, "%s/" HD_RUN_UNTIL, run);
+	int len = snprintf(text, sizeof text, "{\"until\":%llu}\n", (unsigned long long)until);
+	return hd_file_write_atomic(fs, path, text, (size_t)len, diag);
+}
+
+enum hd_err hd_run_until_get(struct hd_fs *fs, const char *run, uint64_t *until, struct hd_diag *diag)
+{
+	const struct hd_json *json;
+	struct hd_diag why = { "" };
+	char path[HD_PATH_CAP];
+	struct hd_arena arena;
+	int64_t step = 0;
+	uint8_t *bytes;
+	size_t len;
+
+	snprintf(path, sizeof path, "%s/" HD_RUN_UNTIL, run);
+	hd_arena_init(&arena, 0);
+	enum hd_err err = hd_file_read_all(fs, path, &arena, HD_UNTIL_BYTES, &bytes, &len, &why);
+	bool none = err == HD_E_NOTFOUND;
+	if (!err)
+		err = hd_json_parse(&arena, path, (const char *)bytes, len, &json, &why);
+	if (!err)
+		err = hd_json_get_i64(json, "until", 1, INT64_MAX, &step, &why);
+	hd_arena_finish(&arena);
+	if (err && !none)
+		return hd_fail(diag, err, "%s", why.text);
+	*until = (uint64_t)step;
+	return HD_OK;
+}
+
+/* Done, before the last step, and no other job has gone on with it. */
+static enum hd_err may_go_on(struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, uint64_t until, struct hd_diag *diag)
+{
+	unsigned long long id = card->id;
+	uint64_t youngest = 0;
+
+	if (row->state != HD_DISPATCH_DONE)
+		return hd_fail(diag, HD_E_INVAL,
+			"job %llu is %s: only a run whose job is done goes on in another", id,
+			hd_dispatch_state_name(row->state));
+	enum hd_err err = hd_jobs_by_run(d->jobs, card->run, &youngest, diag);
+	if (!err && youngest != card->id)
+		return hd_fail(diag, HD_E_INVAL, "job %llu goes on with the run of job %llu: name that one",
+			(unsigned long long)youngest, id);
+	if (!err && until <= row->done)
+		return hd_fail(diag, HD_E_INVAL,
+			"job %llu has %llu steps already: until %llu asks for no more", id,
+			(unsigned long long)row->done, (unsigned long long)until);
+	return err;
+}
+
+static enum hd_err read_job(struct hd_daemon *d, const char *run, struct hd_job *job, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_text warnings;
+	char path[HD_PATH_CAP];
+	uint8_t *bytes;
+	size_t len;
+
+	snprintf(path, sizeof path, "%s/" HD_RUN_JOB, run);
+	hd_text_init(&warnings, arena);
+	enum hd_err err = hd_file_read_all(d->fs, path, arena, HD_UNTIL_JOB_BYTES, &bytes, &len, diag);
+	return err ? err : hd_job_parse(job, path, (const char *)bytes, len, NULL, 0, arena, diag, &warnings);
+}
+
+/* What the run is, and what was measured of it, stays. */
+static enum hd_err make_row(struct hd_daemon *d, const struct hd_json *ask, const struct hd_job *job,
+	const struct hd_dispatch_job *before, struct hd_dispatch_job *row, struct hd_diag *diag)
+{
+	enum hd_err err = daemon_read_row(d, ask, job, row, diag);
+
+	if (err)
+		return err;
+	if (row->steps <= before->done)
+		return hd_fail(diag, HD_E_INVAL,
+			"job %llu is at its last step, %llu: there is nothing to go on to",
+			(unsigned long long)before->id, (unsigned long long)before->done);
+	row->done = before->done;
+	row->leases = before->leases;
+	for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++)
+		if (before->rate[t].from == HD_RATE_MEASURED)
+			row->rate[t] = before->rate[t];
+	return daemon_fits(d, row, diag);
+}
+
+enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card,
+	struct hd_dispatch_job *row, struct hd_diag *diag)
+{
+	struct hd_dispatch_job before;
+	struct hd_jobs_card of;
+	struct hd_arena arena;
+	const char *key = "";
+	uint64_t id = 0;
+	int64_t until = 0;
+	enum hd_err err = daemon_find_job(d, ask, "job", &id, diag);
+
+	if (!err)
+		err = hd_jobs_get(d->jobs, id, &of, &before, NULL, diag);
+	if (!err)
+		err = hd_json_get_i64(ask, "until", 1, INT64_MAX, &until, diag);
+	if (!err)
+		err = may_go_on(d, &of, &before, (uint64_t)until, diag);
+	if (!err && hd_json_find(ask, "key"))
+		err = hd_json_get_text(ask, "key", &key, diag);
+	if (!err && strlen(key) > HD_JOBS_KEY)
+		err = hd_fail(diag, HD_E_INVAL, "key is longer than %d bytes", HD_JOBS_KEY);
+	if (err)
+		return err;
+	hd_arena_init(&arena, 0);
+	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
+	err = job ? read_job(d, of.run, job, &arena, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
+	if (!err)
+		err = make_row(d, ask, job, &before, row, diag);
+	if (!err)
+		err = hd_run_until_put(d->fs, of.run, row->steps, diag);
+	hd_arena_finish(&arena);
+	*card = of;
+	card->id = row->id = daemon_next_id(d);
+	card->digest[0] = card->order[0] = '\0';
+	snprintf(card->key, sizeof card->key, "%s", key);
+	if (*key)
+		hd_hash_hex(daemon_order_hash(ask), card->order);
+	return err;
+}
