@@ -14,6 +14,7 @@
  *   mask    (position | (step >> 32) << 20, op id, step low 32, hash of the sample); three words of a block
  *           serve one token: chosen or not, what becomes of it, which token that is
  *   noise   (index in the list, rank, step, which cost of it)
+ *   sweep   (trial, or ~0 for the shift of a sequence; the key's place; 0; 0)
  *   cluster (what is drawn: HD_RNG_CLUSTER_*, entity low 32, entity high 32, which draw of it)
  * Limits: vn < 2^20, step < 2^44, 2^34 elements in a draw. */
 #ifndef HD_BASE_PHILOX_H
@@ -23,7 +24,7 @@
 
 enum hd_rng_domain { HD_RNG_INIT = 1, HD_RNG_MODEL, HD_RNG_AUGMENT, HD_RNG_ORDER, HD_RNG_SAMPLE, HD_RNG_USER,
 	HD_RNG_MASK, HD_RNG_NOISE,
-	HD_RNG_CLUSTER };
+	HD_RNG_CLUSTER, HD_RNG_SWEEP };
 
 /* What a cluster scheduler draws for a job, a device, a pair. In logs that are replayed: never reused. */
 enum hd_rng_cluster { HD_RNG_CLUSTER_KIND = 1, HD_RNG_CLUSTER_SCALE, HD_RNG_CLUSTER_DURATION,

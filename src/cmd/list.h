@@ -27,6 +27,7 @@
 	X(explain) \
 	X(cancel) \
 	X(prio) \
+	X(sweep) \
 	X(status) \
 	X(top) \
 	X(ckpt_ls) \

@@ -34,8 +34,8 @@
  *    another policy (POST /v1/policy) is asked at once. Threads are never killed, only asked to stop
  *    (scheduler/sched_policy.h). At most HD_DAEMON_SOLVES run at once.
  * 10. A job may end before its last step: with `until` it is done there, at a checkpoint. Another job goes on
- *    in its run (the question `continue`), on other devices, with no step computed twice; lease numbers go on.
- *    A run is of one job at a time, and its file `until` says how far; it changes between two jobs alone.
+ *    in its run (the question `continue`), on other devices, with no step computed twice; lease numbers go
+ *    on. A run is of one job at a time, and its file `until` says how far; it changes between two jobs alone.
  *
  * Threads: the daemon's, the lease renewer's, and one for each policy that computes shares
  * (scheduler/dispatch.h, rule 10): meanwhile runs are polled, leases renewed, users answered. At the end the

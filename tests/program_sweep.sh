@@ -1,0 +1,139 @@
+#!/bin/bash
+# A sweep through a scheduler that it starts: both are killed at any instant, and the table is the one that
+# follows from each trial's run alone, with its bits.
+#
+# HD_SWEEP_TRIALS (9; 27: three keys); HD_SWEEP_KILLS (2): of the sweep, of the scheduler, in turns;
+# HD_SWEEP_SEED: of the instants.
+. "$(dirname "$0")/program.sh"
+command -v python3 >/dev/null || { echo "skip: no python3 for the oracle"; exit 77; }
+trials=${HD_SWEEP_TRIALS:-9} kills=${HD_SWEEP_KILLS:-2} RANDOM=${HD_SWEEP_SEED:-1}
+
+# Schedulers and jobs outlive what started them: seats name what is there.
+clear_out()
+{
+	for seat in D/devices/* D/runs/*/seat; do
+		[ -s "$seat" ] && read -r _ _ holder _ <"$seat" &&
+			[ "$(readlink "/proc/$holder/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] &&
+				kill -9 "$holder"
+	done 2>/dev/null
+	[ -z "$(scheduler)" ] || kill -9 "$(scheduler)" 2>/dev/null
+	true
+}
+scheduler() { sed -n 's/.*"pid":\([0-9]*\).*/\1/p' D/sweeps/scheduler 2>/dev/null; }
+trap 'clear_out; end_jobs 2>/dev/null; rm -rf "$work"' EXIT
+
+cat >job.yaml <<END
+job: {name: tiny, seed: 3, steps: 90}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [20, 20], classes: 4}}
+data: {kind: synthetic, count: 512}
+batch: {global: 64, virtual_nodes: 8}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: cosine, warmup: 5}}
+checkpoint: {every: 100000 steps, keep: 1}
+eval: {every: 0}
+END
+third=; [ "$trials" = 9 ] || third=', batch.global: [32, 64, 128]'
+cat >lr.yaml <<END
+job: job.yaml
+method: halving
+draw: grid
+space: {optim.lr: {log: [1e-3, 1e-1], n: 3}, optim.weight_decay: [0, 0.01, 0.1]$third}
+metric: {name: loss, over: 5}
+steps: {min: 10, eta: 3}
+END
+
+# ---- refusals: nothing is made ----
+
+expect 2 heddle sweep lr.yaml
+says '--dir DIR'
+sed 's/halving/halfing/' lr.yaml >bad.yaml
+expect 3 heddle sweep bad.yaml --dir D
+says 'bad.yaml:2:9: method is one of grid'
+sed 's/optim.weight_decay: \[0,/optim.weight_decay: [minus,/' lr.yaml >bad.yaml
+expect 2 heddle sweep bad.yaml --dir D
+says 'trial 0: -s optim.weight_decay'
+expect 2 heddle sweep lr.yaml --dir D -s optim.lr=1
+says 'which of the two'
+sed 's/min: 10/min: 10, max: 91/' lr.yaml >bad.yaml
+expect 3 heddle sweep bad.yaml --dir D
+says 'and the job has 90 steps'
+[ ! -e D ] || failed "a refused sweep left $(ls D)"
+passed "a sweep that makes no sense is refused before anything is ordered"
+
+# ---- a sweep that is killed, with its scheduler ----
+
+line=(sweep lr.yaml --dir D --pool cpu:4 --round 0.5 --json)
+sweep() { "$HEDDLE_BIN" "${line[@]}" "$@"; }
+record=D/sweeps/lr/record.ndjson
+lines() { wc -l 2>/dev/null <$record || echo 0; }
+grew() { [ "$(lines)" -gt "$1" ] || ! kill -0 "$of" 2>/dev/null; }
+for ((k = 0; k < kills; k++)); do
+	"$HEDDLE_BIN" "${line[@]}" >out 2>>sweep.err & of=$!
+	disown
+	before=$(lines) more=$((1 + RANDOM % 3))
+	await grew $((before + more - 1))
+	if [ $((k % 2)) = 0 ]; then
+		kill -9 $of 2>/dev/null
+	else
+		kill -9 "$(scheduler)"
+		await grew $((before + more))
+		kill -9 $of 2>/dev/null
+	fi
+done
+expect 0 sweep
+cp out table.json
+cmp -s out D/sweeps/lr/table.json || failed "the table that is printed is not the one in the folder"
+grep -q 'parallel coordinates\|<svg' D/sweeps/lr/sweep.html || failed "the page has no drawing"
+[ -z "$(scheduler)" ] || ! kill -0 "$(scheduler)" 2>/dev/null || failed "its scheduler goes on"
+! grep -l 'did not tell its status' D/runs/*/events.ndjson ||
+failed "a trial waited for members that had ended"
+
+# What follows from each trial alone: all to the last step, in one process, and the rule by another program.
+cat >oracle.py <<'END'
+import json, math, os, subprocess, sys
+heddle, table = sys.argv[1], json.load(open("table.json"))
+rungs, eta, n = [10, 30, 90], 3, len(table["trials"])
+def alone(i, steps):
+    out = "alone-%d-%d" % (i, steps)
+    sets = [a for s in table["trials"][i]["set"] for a in ("-s", s)]
+    subprocess.run([heddle, "run", "job.yaml", "--out", out, "-q", "--devices", "1", "--steps", str(steps)]
+                   + sets, check=True, stderr=subprocess.DEVNULL)
+    digest = subprocess.run([heddle, "ckpt", "digest", out], check=True, capture_output=True, text=True)
+    return [json.loads(l)["loss"] for l in open(out + "/metrics.ndjson")], digest.stdout.strip()
+full = os.environ.get("HD_SWEEP_TRIALS", "9") != "9"
+reached, losses, here = [0] * n, {}, list(range(n))
+for k, steps in enumerate(rungs):
+    at = {}
+    for i in here:
+        losses[i], digest = alone(i, steps)
+        at[i] = math.fsum(losses[i][steps - 5:]) / 5
+        reached[i] = k + 1
+        row = table["trials"][i]
+        assert abs(row["rungs"][k]["metric"] - at[i]) <= 1e-12 * at[i], (i, k, row, at[i])
+        if row["steps"] == steps:
+            assert row["digest"] == digest, (i, k, row, digest)
+    here = sorted(here, key=lambda i: (at[i], i))[:max(1, n // eta ** (k + 1))]
+for i, row in enumerate(table["trials"]):
+    assert len(row["rungs"]) == reached[i] and row["steps"] == rungs[reached[i] - 1], (i, row, reached[i])
+    assert row["state"] == ("done" if reached[i] == 3 else "stopped"), row
+assert table["over"] and table["best"] == here[0], (table["best"], here)
+assert table["steps"] == sum(rungs[r - 1] for r in reached), table["steps"]
+assert table["steps"] <= 0.4 * table["exhaustive"], (table["steps"], table["exhaustive"])
+if full:        # the best of all, each brought to the end
+    at = [math.fsum(alone(i, 90)[0][85:]) / 5 if reached[i] < 3 else table["trials"][i]["metric"]
+          for i in range(n)]
+    assert min(range(n), key=lambda i: (at[i], i)) == table["best"], (at, table["best"])
+print("steps %d of %d, best %d" % (table["steps"], table["exhaustive"], table["best"]))
+END
+python3 oracle.py "$HEDDLE_BIN" >oracle.out 2>&1 || failed "the oracle: $(cat oracle.out)"
+passed "$trials trials, $kills kills: the table and the bits of each trial alone, $(cat oracle.out)"
+
+# ---- again: nothing is done twice; another sweep of that name is refused ----
+
+jobs=$(ls D/runs | wc -l) before=$(lines)
+expect 0 sweep -q
+cmp -s out table.json || failed "a sweep that is over has another table"
+same "$(lines) $(ls D/runs | wc -l)" "$before $jobs" "lines and runs after a sweep that was over"
+sed -i 's/n: 3/n: 2/' lr.yaml
+expect 2 sweep
+says 'is of another sweep'
+passed "a sweep that is over does nothing, and no other one takes its place"
