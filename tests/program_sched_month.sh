@@ -65,6 +65,21 @@ expect 0 heddle sched simulate --trace equal.csv --cluster a:2 --policy slurm --
 	--slurm age=0,fairshare=1000,size=100
 same "$(cut -d, -f4 rows.csv | tail -n +2 | paste -sd ' ')" "0 110 100" "when jobs of equal users begin"
 
+# the generator's a100 is 3 times a k80, its v100 1.5 times; few jobs of unequal lengths say so within 30 %
+expect 0 heddle sched compare --trace month.csv --cluster $cluster --policy slurm --speed measured --any-type
+python3 - <<'END' || failed "measured speeds"
+import re
+said = re.findall(r"heddle: (\w+) is ([\d.]+) times as fast as (\w+)", open("err").read())
+is_ = {(a, b): float(x) for a, x, b in said}
+true = {"a100": 3, "v100": 1.5, "k80": 1}
+assert len(is_) == 2 and all(abs(x * true[b] / true[a] - 1) < .3 for (a, b), x in is_.items()), is_
+END
+expect 3 heddle sched compare --trace month.csv --cluster $cluster,h100:1 --policy slurm --speed measured
+says 'ran on h100 and on others; add h100:X'
+expect 0 heddle sched compare --trace month.csv --cluster $cluster,h100:1 --policy slurm \
+	--speed measured,h100:9
+passed "speeds of types, measured from jobs of one name"
+
 # filters say which are looked at; while importing, which are there
 expect 0 heddle sched compare --trace month.csv --cluster $cluster --policy as-it-was --account lab1 \
 	--min-gpus 2 --from 2026-09-22T00:00:00 --json

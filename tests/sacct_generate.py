@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Rows as `sacct --parsable` prints them, of a cluster that does not exist, whose jobs never hold more
-devices than it has: sacct_generate.py ROWS SEED [TYPE:N,...] prints them. More than half of the rows are
-steps; there are arrays, jobs that were cancelled before they began, that failed, that wait, jobs without
-GPUs, rows that say Unknown, names with bars in them and rows that are there twice. Jobs of a type take
-devices in the order in which they were submitted, those that are free first."""
+devices than it has: sacct_generate.py ROWS SEED [TYPE:N,... [LOAD]] prints them; at a LOAD of 0.8 (default
+0.55) the queue of its slowest type grows without end. More than half of the rows are steps; there are
+arrays, jobs that were cancelled before they began, that failed, that wait, jobs without GPUs, rows that say
+Unknown, names with bars in them and rows that are there twice. Jobs of a type take devices in the order in
+which they were submitted, those that are free first."""
 import heapq
 import math
 import random
@@ -67,10 +68,10 @@ def jobs(rng, types, begin, load=0.55):
             yield one, cluster
 
 
-def rows(n, seed, types):
+def rows(n, seed, types, load=0.55):
     rng = random.Random(seed)
     begin = 1790000000
-    out, made = [], jobs(rng, types, begin)
+    out, made = [], jobs(rng, types, begin, load)
     while len(out) < n:
         job, cluster = next(made)
         kind = rng.random()
@@ -122,7 +123,8 @@ def main():
     types = sys.argv[3] if len(sys.argv) > 3 else "a100:64,k80:64,v100:128"
     types = {t: int(n) for t, n in (one.split(":") for one in types.split(","))}
     print("|".join(FIELDS) + "|")
-    for line in rows(int(sys.argv[1]), int(sys.argv[2]), types):
+    load = float(sys.argv[4]) if len(sys.argv) > 4 else 0.55
+    for line in rows(int(sys.argv[1]), int(sys.argv[2]), types, load):
         print(line)
 
 

@@ -183,7 +183,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(THROUGHPUTS, 0,   "throughputs",   TEXT,   "FILE",    "measured rates by kind of job and type (JSON); kinds of a table's jobs are drawn from it") \
 	X(POOL,        0,   "cluster",       TEXT,   "TYPE:N,...", "devices of each type")                            \
 	X(PRICE,       0,   "price",         TEXT,   "TYPE:X,...", "money per device and hour (default 0)")           \
-	X(SPEED,       0,   "speed",         TEXT,   "TYPE:X,...", "work per second of a job without measured rates (default 1)") \
+	X(SPEED,       0,   "speed",         TEXT,   "TYPE:X,...", "work per second of a job without measured rates (default 1); measured: from jobs of an accounting that ran on several types") \
 	X(REVOKE,      0,   "revoke",        TEXT,   "TYPE:X,...", "revocations of a device per hour; it is away for ten minutes") \
 	X(LOST,        0,   "lost",          TEXT,   "SECONDS", "work that a revocation costs its job (default 0)") \
 	X(MAP,         0,   "map",           TEXT,   "FIELD=COLUMN,...", "columns of a table: submit, duration, gpus, type, weight, user, deadline") \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "clustersim/measured.h"
 #include "cmd/sched/input.h"
 
 static bool has(const struct hd_cmd *cmd, enum hd_opt opt) { return cmd->args.has[opt]; }
@@ -138,11 +139,57 @@ static enum hd_err put_price(struct hd_cmd *cmd, void *to, char *name, char *val
 	return err;
 }
 
+static void tell_measured(const struct hd_cmd *cmd, const struct hd_sched_input *in,
+	const struct hd_measured *m)
+{
+	if (has(cmd, HD_OPT_QUIET))
+		return;
+	for (uint32_t t = 0; t < in->ntypes; t++)
+		if (t != m->reference && !isnan(m->of[t].speed))
+			fprintf(stderr,
+				"heddle: %s is %.3g times as fast as %s: %llu names ran on both, at %.3g to "
+				"%.3g times, spread %.3g; %llu jobs of it count\n", in->type[t].name,
+				m->of[t].speed, in->type[m->reference].name,
+				(unsigned long long)m->of[t].npairs, m->of[t].npairs ? m->of[t].low : NAN,
+				m->of[t].npairs ? m->of[t].high : NAN, m->of[t].spread,
+				(unsigned long long)m->of[t].njobs);
+}
+
+static enum hd_err measure(struct hd_cmd *cmd, struct hd_sched_input *in)
+{
+	struct hd_measured m;
+	enum hd_err err = in->generates || in->has_rates ? hd_fail(&cmd->diag, HD_E_INVAL,
+		"--speed measured: it is for an accounting (--trace), without --throughputs") :
+		hd_speeds_measure(&m, &in->list, in->type, in->ntypes, &cmd->arena, &cmd->diag);
+
+	if (err)
+		return err;
+	tell_measured(cmd, in, &m);
+	for (uint32_t t = 0; t < in->ntypes; t++)
+		in->speed[t] = m.of[t].speed;
+	return HD_OK;
+}
+
+/* After all of --speed: a type may be said where it could not be measured. */
+static enum hd_err check_measured(struct hd_cmd *cmd, const struct hd_sched_input *in)
+{
+	for (uint32_t t = 0; t < in->ntypes; t++)
+		if (isnan(in->speed[t]))
+			return hd_fail(&cmd->diag, HD_E_INPUT,
+				"--speed measured: no completed jobs of one user, "
+				"name and number of devices ran on %.60s and on others; add %.60s:X",
+				in->type[t].name, in->type[t].name);
+	return HD_OK;
+}
+
 static enum hd_err put_speed(struct hd_cmd *cmd, void *to, char *name, char *value)
 {
 	struct hd_sched_input *in = to;
 	double x = 0;
 	uint32_t t = 0;
+
+	if (!strcmp(name, "measured") && !value)
+		return measure(cmd, in);
 	enum hd_err err = put_of_type(cmd, in, HD_OPT_SPEED, name, value, 1e9, &t, &x);
 
 	if (!err)
@@ -309,6 +356,8 @@ enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *in)
 	for (size_t k = 0; k < sizeof of_types / sizeof *of_types && !err; k++)
 		if (has(cmd, of_types[k].opt))
 			err = hd_sched_each(cmd, of_types[k].opt, ":=", of_types[k].put, in);
+	if (!err)
+		err = check_measured(cmd, in);
 	if (!err && has(cmd, HD_OPT_PRICES))
 		err = read_prices(cmd, in);
 	else if (!err && (has(cmd, HD_OPT_ZONES) || has(cmd, HD_OPT_PRICE_AS) ||
