@@ -141,20 +141,23 @@ HD_MUST_USE enum hd_err hd_dist_overlap(struct hd_worker *worker, bool ahead, bo
 /* Of a step that goes on, between the end of its compute() and the begin of the next one, before or after
  * finish(): is there something of the next that can be run now? Of a pipeline: what needs nothing of what
  * this step makes. Of whole models over several workers: the first forward pass, on the new parameters that
- * are here (onset.h); of replicated state once leaves_put() has brought all metrics, on summed buckets. */
+ * are here (onset.h); where slots lie here, once leaves_put() has brought all metrics, on summed buckets. */
 bool hd_dist_has_ahead(const struct hd_worker *worker);
 /* Then: runs it, as far as mail comes. It returns at once when it was called back since hd_dist_calls() was
  * `seen`, else when it is, when there is no more or when the epoch is fenced. What fails is said by compute()
  * of the next step. Meanwhile another thread may sum buckets, as inside compute(). Nothing follows from how
  * far it came, at this worker or at others. Returns for how many ns devices waited for mail, on average. */
 uint64_t hd_dist_run_ahead(struct hd_worker *worker, uint32_t seen);
-/* What has to come before what runs ahead may read new parameters: the metrics of all, or the parameters
- * themselves; NOTHING: it reads none before finish(). */
-enum hd_dist_wants { HD_DIST_WANTS_NOTHING, HD_DIST_WANTS_METRICS, HD_DIST_WANTS_PARAMETERS };
-enum hd_dist_wants hd_dist_wants(const struct hd_worker *worker);
+/* What has to come before what runs ahead may read new parameters, bits: the metrics of all, where slots lie
+ * here; the parameters themselves, where not. 0: it reads none before finish(). */
+enum hd_dist_wants { HD_DIST_WANTS_METRICS = 1, HD_DIST_WANTS_PARAMETERS = 2 };
+unsigned hd_dist_wants(const struct hd_worker *worker);
 /* Of what runs ahead: the bucket that the next node needs and that is not here; UINT32_MAX: it does not stand
  * still for one. */
 uint32_t hd_dist_lacks(const struct hd_worker *worker);
+/* Sharded state, with the metrics of all: buckets that this worker is to update in the step at hand. What
+ * runs ahead may bring on those that it updated in the step before, too (onset.h, rule 8). */
+void hd_dist_brings(struct hd_worker *worker, const uint8_t *own);
 /* Sharded state: the new parameters of the bucket are at hd_dist_parm_at(): what runs ahead may read them. */
 void hd_dist_readable(struct hd_worker *worker, uint32_t bucket);
 /* Any thread. */

@@ -10,6 +10,8 @@
 /* What is possible of the next step while the one at hand ends: buckets first, as the next node needs them,
  * then nodes. The tables of needs: onset_needs.c. */
 
+static bool is_replicated(const struct hd_worker *w) { return !w->parts->sharded; }
+
 /* ---- what was begun ---- */
 
 void hd_onset_void(struct hd_worker *w)
@@ -56,6 +58,7 @@ void hd_onset_begin(struct hd_worker *w)
 	o->step = (uint64_t)w->count.step;
 	o->scaled = 0;
 	memset(o->readable, 0, w->stage->nbuckets);
+	memset(o->brings, is_replicated(w), w->stage->nbuckets);
 }
 
 enum hd_err hd_onset_compute(struct hd_worker *w, const struct hd_work *work, struct hd_diag *diag)
@@ -99,7 +102,11 @@ uint32_t hd_onset_done(struct hd_rank *rank)
 
 static uint64_t next_step(const struct hd_worker *w) { return (uint64_t)w->count.step + w->step->begun; }
 
-static bool is_replicated(const struct hd_worker *w) { return !w->parts->sharded; }
+void hd_dist_brings(struct hd_worker *w, const uint8_t *own)
+{
+	for (uint32_t b = 0; w->onset && w->step->begun && b < w->stage->nbuckets; b++)
+		w->onset->brings[b] = own[b] && w->parts->own[b] && w->parts->slot_here[b];
+}
 
 void hd_onset_updated(struct hd_worker *w)
 {
@@ -109,11 +116,12 @@ void hd_onset_updated(struct hd_worker *w)
 		o->readable[b] |= w->parts->own[b];
 }
 
-enum hd_dist_wants hd_dist_wants(const struct hd_worker *w)
+unsigned hd_dist_wants(const struct hd_worker *w)
 {
-	if (!w->onset || w->onset->waits)
-		return HD_DIST_WANTS_NOTHING;
-	return is_replicated(w) ? HD_DIST_WANTS_METRICS : HD_DIST_WANTS_PARAMETERS;
+	if (!w->onset)
+		return 0;
+	return (w->onset->norms ? 0 : HD_DIST_WANTS_METRICS) |
+		(is_replicated(w) ? 0 : HD_DIST_WANTS_PARAMETERS);
 }
 
 void hd_dist_readable(struct hd_worker *w, uint32_t bucket)
@@ -219,7 +227,7 @@ static bool may_bring(const struct hd_worker *w)
 {
 	struct hd_onset *o = w->onset;
 
-	if (!w->step->begun || !is_replicated(w) || o->waits || hd_dist_leaves_missing(w))
+	if (!w->step->begun || o->norms || hd_dist_leaves_missing(w))
 		return false;
 	if (!o->scaled)
 		o->scaled = hd_scalars_unclipped(w, &o->scalars) ? 1 : 2;
@@ -233,7 +241,7 @@ static uint32_t next_bucket(const struct hd_worker *w, uint32_t *i)
 
 	while (*i < o->nused) {
 		const uint32_t b = o->order[(*i)++];
-		if (!o->readable[b] && w->step->summed[b])
+		if (!o->readable[b] && o->brings[b] && w->step->summed[b])
 			return b;
 	}
 	return HD_NONE;

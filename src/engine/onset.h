@@ -3,11 +3,11 @@
  * of pipelines overlap by their lists (overlap.h). Private to the room. ADR 203.
  *
  * After its pass of step s a worker waits for buckets. As soon as a bucket's new parameters are final they
- * are *readable* in part->parm, beside those of X_s. Sharded state: those of the own buckets after UPDATE,
- * of the others when they have come (hd_dist_readable()). Replicated state: once the bucket's sum and the
+ * are *readable* in part->parm, beside those of X_s. Where its slots lie here: once the bucket's sum and the
  * metrics of all virtual nodes are here, they are *brought on* by the update of the step, on copies of the
- * slots that are thrown away. The nodes of the first wave run in the order of the forward phase, each when
- * all buckets that it reads are readable (*need*).
+ * slots that are thrown away. Of the others (sharded state) when they have come (hd_dist_readable()). The
+ * nodes of the first wave run in the order of the forward phase, each when all buckets that it reads are
+ * readable (*need*).
  *
  * 1. X_s is not touched: parameters, slots and counters change at the end of a step, as without onset. So a
  *    loss, a repair, a state transfer and a save know nothing of it.
@@ -22,10 +22,14 @@
  *    the step at hand. Frozen parameters are read where they are; nodes that read both these and others, or
  *    buffers, wait for the end of the step. A norm over a part of the batch reads its running statistics
  *    only where that part has a single row.
- * 6. Where an update needs the norms of all sums (clipping, trust ratios), replicated state brings nothing
- *    on before the end: hd_job_onset_waits(). Sharded state knows the norms before it updates.
+ * 6. Where an update needs the norms of all sums (clipping, trust ratios), nothing is brought on before the
+ *    end: hd_job_onset_norms(). Sharded state knows the norms before it updates: then what was not brought on
+ *    is readable, too.
  *    What is not finite: a bucket brought on from it makes a forward that is void with the skipped step.
  * 7. Between the end of step s and the begin of s + 1 all is readable, in the store.
+ * 8. Of sharded state a bucket is brought on where its slots were updated in the step before and are in this
+ *    one (hd_dist_brings()): slots that are fetched may be on their way. UPDATE makes it once more, with its
+ *    slots: the same bits in the same place.
  *
  * Ownership: the worker's arena. Threads: the worker's caller; inside hd_onset_run() a rank writes its own
  * entries, its bucket of `readable`, and the rows of its virtual nodes. */
@@ -53,18 +57,18 @@ struct hd_onset_rank {
 };
 
 struct hd_onset {
-	const char *waits;                /* hd_job_onset_waits() */
+	const char *norms;                /* hd_job_onset_norms() */
 	uint64_t bytes;                   /* of all this, in the arena */
 	/* of node i of the forward phase: bucket[first[i] .. first[i + 1]) */
 	uint8_t *needs; uint32_t *first, *bucket;
 	bool *pairs;                      /* [nnodes] of a part of one row it reads running statistics */
 	uint32_t nnodes, *order, nused;   /* order: [nused] buckets as the phase needs them */
-	uint8_t *readable;                /* [nbuckets] of the step at hand */
+	uint8_t *readable, *brings;       /* [nbuckets] of the step at hand; rule 8 */
 	/* [nvns] rows that were taken ahead; next: 1 + their step; 0: none */
 	struct hd_onset_rows { uint64_t next; struct hd_loaded loaded; } *rows;
 	struct hd_onset_rank *rank;       /* [ndevices] */
 	bool goes_on; uint64_t step;      /* the step begun last: may the next one begin before its end? */
-	/* replicated state: the scalars of the step, once all metrics are here. 0: not made, 1: buckets are
+	/* the scalars of the step, once all metrics are here. 0: not made, 1: buckets are
 	 * brought on by them (an empty step leaves them as they are), 2: a number is not finite */
 	uint8_t scaled; struct hd_step_scalars scalars;
 	uint32_t calls;                   /* seen by hd_onset_run() */

@@ -39,8 +39,11 @@ const char *hd_task_onset(const struct hd_task *task)
 
 const char *hd_job_onset_waits(const struct hd_job *job)
 {
-	if (hd_job_copies(job))
-		return NULL;
+	return hd_job_copies(job) ? NULL : hd_job_onset_norms(job);
+}
+
+const char *hd_job_onset_norms(const struct hd_job *job)
+{
 	if (hd_job_num(job, HD_JOB_CLIP) > 0)
 		return "optim.clip needs the norm of all gradients before any parameter changes (comm.sync: "
 			"sharded, or clip: 0, does not wait for the end of a step)";
@@ -175,10 +178,11 @@ enum hd_err hd_onset_make(struct hd_worker *w, struct hd_diag *diag)
 	if (!o)
 		return no_memory(diag);
 	w->onset = o;
-	o->waits = hd_job_onset_waits(w->task->job);
+	o->norms = hd_job_onset_norms(w->task->job);
 	o->readable = hd_arena_take(&w->arena, w->stage->nbuckets, 1);
+	o->brings = hd_arena_take(&w->arena, w->stage->nbuckets, 1);
 	o->rows = hd_arena_take(&w->arena, w->task->job->nvns, sizeof *o->rows);
-	if (!o->readable || !o->rows)
+	if (!o->readable || !o->brings || !o->rows)
 		return no_memory(diag);
 	enum hd_err err = make_needs(w, o, diag);
 	err = err ? err : make_ranks(w, o, diag);

@@ -19,6 +19,8 @@ static const struct { const char *model, *more; bool sharded, waits; } cases[] =
 	{ wide,   "optim: {kind: lamb, lr: 0.01, clip: 0}\n", false, true },
 	{ gpt,    "optim: {kind: adamw, clip: 0.1}\n" SHARDED, true, false },
 	{ resnet, "optim: {kind: momentum, lr: 0.05}\n" SHARDED, true, false },
+	{ wide,   ADAMW SHARDED, true, false },
+	{ resnet, "optim: {kind: momentum, lr: 0.05, clip: 0}\n" SHARDED, true, false },
 	/* norms over the rows of a part, also of one row */
 	{ NULL,   ADAMW, false, false },
 };
@@ -74,13 +76,19 @@ static bool owns(const struct cluster *c, uint32_t m, uint32_t b)
 	return b % c->n == m || (b + 1) % c->n == m;
 }
 
+static const uint8_t *own_of(const struct cluster *c, uint32_t m, uint8_t own[MOST_BUCKETS])
+{
+	for (uint32_t b = 0; b < c->nbuckets; b++)
+		own[b] = owns(c, m, b);
+	return own;
+}
+
 static void update_own(const struct cluster *c, uint32_t m)
 {
 	uint8_t own[MOST_BUCKETS];
 	struct hd_diag diag = { "" };
 
-	for (uint32_t b = 0; b < c->nbuckets; b++)
-		own[b] = owns(c, m, b);
+	(void)own_of(c, m, own);
 	CHECK(hd_dist_update(c->at[m].worker, own, &diag) == HD_OK, "%s", diag.text);
 }
 
@@ -104,6 +112,16 @@ static void send_parameters(const struct cluster *c, uint32_t b)
 	free(digest);
 }
 
+static void say_metrics(const struct cluster *c)
+{
+	uint8_t own[MOST_BUCKETS];
+
+	exchange_leaves(c);
+	for (uint32_t m = 0; m < c->n; m++)
+		if (hd_dist_sharded(c->at[m].worker))
+			hd_dist_brings(c->at[m].worker, own_of(c, m, own));
+}
+
 /* Sums bucket by bucket, metrics anywhere between them. `most`: no more sums than that. */
 static void exchange(const struct cluster *c, bool sharded, uint32_t most)
 {
@@ -112,7 +130,7 @@ static void exchange(const struct cluster *c, bool sharded, uint32_t most)
 	shuffle(order, c->nbuckets);
 	for (uint32_t i = 0; i <= c->nbuckets; i++) {
 		if (i == metrics || (most < c->nbuckets && !i))
-			exchange_leaves(c);
+			say_metrics(c);
 		if (i < c->nbuckets && i < most) {
 			const uint32_t owner = draw(c->n);
 			fold(c, owner, &order[i], 1);
@@ -231,7 +249,7 @@ static void run_case(size_t i, uint64_t with_seed)
 		add_member(c, 1 + draw(2));
 	prepare(c, plan_of(c));
 	adopt(c);
-	assert_true(cases[i].waits == (c->at[0].worker->onset->waits != NULL));
+	assert_true(cases[i].waits == (hd_job_onset_waits(c->task->job) != NULL));
 	for (int s = 0; s < MANY_STEPS; s++)
 		one_step(c, i, &ahead, what);
 	seen.ahead += nodes_of(c, false);

@@ -101,6 +101,8 @@ const char *hd_task_onset(const struct hd_task *task);
 const char *hd_job_onset(const struct hd_job *job, const struct hd_graph *train, bool late);
 /* Why it then reads no new parameter before that end; NULL: it reads them as they come. */
 const char *hd_job_onset_waits(const struct hd_job *job);
+/* Why an update needs the norms of all gradients first; NULL: a bucket is brought on once its sum is here. */
+const char *hd_job_onset_norms(const struct hd_job *job);
 /* Both in a sentence, for events and plans. */
 void hd_onset_say(const char *never, const char *waits, char *text, size_t size);
 /* The same of n stages that begin at those nodes (engine/eager.h). HD_E_REFUSED: they cannot, as part of a

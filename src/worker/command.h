@@ -40,7 +40,7 @@
 	X(REST,     "step, view, rest",               "goes on with the step in that view, after a loss") \
 	X(FOLD,     "bucket, operand",                "joins the roots of a bucket") \
 	X(ARRIVED,  "bucket",                         "takes note of a sum that was received") \
-	X(METRICS,  "step",                           "all metrics are here: takes them, for what runs ahead") \
+	X(METRICS,  "step, own",                      "all metrics are here: takes them, for what runs ahead") \
 	X(READABLE, "step, bucket",                   "sharded state: new parameters came, which what runs ahead may read") \
 	X(UPDATE,   "step, own",                      "sharded state: updates the own buckets") \
 	X(FINISH,   "step",                           "updates; sharded state: takes up the new parameters") \
@@ -63,7 +63,7 @@ struct hd_command {
 	enum hd_command_kind kind;
 	uint64_t step;
 	uint32_t pass, stage, bucket, worker, number, nranges;
-	/* a byte for each bucket. UPDATE, FINISH: to update; BOUNDARY, gathered: whose slots stay */
+	/* a byte for each bucket. METRICS, UPDATE, FINISH: to update; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
 	uint32_t round;                   /* COMPUTE, STOP: as hd_elastic.round when it was given */
 	bool ahead, goes_on;              /* BEGIN: as the machine says (member.h, rule 13) */

@@ -511,10 +511,11 @@ static void say_metrics(struct hd_elastic *e)
 	const struct hd_exchange *x = hd_member_exchange(e->member);
 
 	if (!x->table || x->nmembers < 2 || x->step != e->step || e->metrics_said == x->step + 1 ||
-		hd_dist_wants(e->worker) != HD_DIST_WANTS_METRICS)
+		!(hd_dist_wants(e->worker) & HD_DIST_WANTS_METRICS))
 		return;
 	e->metrics_said = x->step + 1;
-	give(e, &(struct hd_command){ .kind = HD_COMMAND_METRICS, .step = x->step });
+	(void)own_chains(e);
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_METRICS, .step = x->step, .own = e->slots.own });
 }
 
 static void step(struct hd_elastic *e, const struct hd_member_event *event)

@@ -317,7 +317,11 @@ static bool is_open(const struct hd_elastic *e, const struct hd_command *d)
 COMMAND(metrics)
 {
 	(void)done;
-	return is_open(e, d) ? hd_relay_take(&e->relay, diag) : HD_OK;
+	if (!is_open(e, d))
+		return HD_OK;
+	if (hd_dist_sharded(e->worker))
+		hd_dist_brings(e->worker, d->own);
+	return hd_relay_take(&e->relay, diag);
 }
 
 COMMAND(readable)

@@ -149,7 +149,7 @@ static void parm_here(struct hd_elastic *e, const struct hd_relay_news *news, co
 {
 	struct hd_diag diag = { "" };
 
-	if (hd_dist_wants(e->worker) == HD_DIST_WANTS_PARAMETERS && hd_commands_give(&e->commands,
+	if (hd_dist_wants(e->worker) & HD_DIST_WANTS_PARAMETERS && hd_commands_give(&e->commands,
 		&(struct hd_command){ .kind = HD_COMMAND_READABLE, .step = a->step, .bucket = news->bucket },
 		&diag))
 		hd_elastic_fail(e, HD_E_BUG, &diag);

@@ -168,18 +168,18 @@ static uint32_t want_partials(struct hd_relay *r, uint32_t bucket)
 
 uint32_t hd_relay_want(struct hd_relay *r, uint32_t bucket)
 {
-	const bool sharded = r->x && r->x->copies;
+	const bool parm = r->x && r->x->copies && !hd_exchange_chained(r->x, bucket);
 
 	/* between two views, or before the step is open, nothing is posted */
-	if (!r->x || r->view.epoch != r->epoch || r->step != r->x->step || (sharded ?
+	if (!r->x || r->view.epoch != r->epoch || r->step != r->x->step || (parm ?
 		hd_exchange_fresh(r->x, bucket) : hd_exchange_summed(r->x, bucket)))
 		return HD_NOBODY;
-	const uint32_t from = sharded ? hd_exchange_parm_source(r->x, bucket) : hd_exchange_sum_from(r->x,
+	const uint32_t from = parm ? hd_exchange_parm_source(r->x, bucket) : hd_exchange_sum_from(r->x,
 		bucket);
 	if (from == HD_NOBODY)
 		return HD_NOBODY;
 	if (from == r->me)
-		return sharded ? HD_NOBODY : want_partials(r, bucket);
-	return want(r, &(struct hd_xfer_name){ sharded ? HD_XFER_PARAMETERS : HD_XFER_SUM, from, r->me,
+		return parm ? HD_NOBODY : want_partials(r, bucket);
+	return want(r, &(struct hd_xfer_name){ parm ? HD_XFER_PARAMETERS : HD_XFER_SUM, from, r->me,
 		bucket, 0 });
 }

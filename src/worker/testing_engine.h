@@ -219,7 +219,7 @@ enum hd_err hd_dist_leaves_put(struct hd_worker *w, uint16_t from, const uint8_t
 	return HD_OK;
 }
 
-enum hd_dist_wants hd_dist_wants(const struct hd_worker *w)
+unsigned hd_dist_wants(const struct hd_worker *w)
 {
 	(void)w;
 	return HD_DIST_WANTS_METRICS;
