@@ -155,9 +155,14 @@ unsigned hd_dist_wants(const struct hd_worker *worker);
 /* Of what runs ahead: the bucket that the next node needs and that is not here; UINT32_MAX: it does not stand
  * still for one. */
 uint32_t hd_dist_lacks(const struct hd_worker *worker);
-/* Sharded state, with the metrics of all: buckets that this worker is to update in the step at hand. What
- * runs ahead may bring on those that it updated in the step before, too (onset.h, rule 8). */
+/* Sharded state, with the metrics of all: buckets that this worker is to update in the step at hand, 0: it is
+ * not. What runs ahead may bring on those that it updated in the step before, too (onset.h, rule 8). */
+enum { HD_DIST_BRINGS = 1, HD_DIST_SENDS };      /* SENDS: others wait for its new parameters */
 void hd_dist_brings(struct hd_worker *worker, const uint8_t *own);
+/* `watch` is called where the new parameters of such a bucket (SENDS) are at hd_dist_parm_at(), before
+ * update(), on the thread of a device: as of hd_dist_watch(). They stay as they are until the step ends. */
+typedef void hd_dist_early_watcher(void *user, uint32_t bucket);
+void hd_dist_watch_early(struct hd_worker *worker, hd_dist_early_watcher *watch, void *user);
 /* Sharded state: the new parameters of the bucket are at hd_dist_parm_at(): what runs ahead may read them. */
 void hd_dist_readable(struct hd_worker *worker, uint32_t bucket);
 /* Any thread. */

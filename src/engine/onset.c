@@ -94,7 +94,8 @@ uint32_t hd_onset_done(struct hd_rank *rank)
 	if (!at || rank->first_ivn || at->next != hd_rank_step(rank) + 1)
 		return 0;
 	const uint32_t done = at->done;
-	*at = (struct hd_onset_rank){ .bucket = HD_NONE, .slot = { at->slot[0], at->slot[1] } };
+	at->next = at->done = 0;
+	at->bucket = HD_NONE;
 	return done;
 }
 
@@ -105,7 +106,18 @@ static uint64_t next_step(const struct hd_worker *w) { return (uint64_t)w->count
 void hd_dist_brings(struct hd_worker *w, const uint8_t *own)
 {
 	for (uint32_t b = 0; w->onset && w->step->begun && b < w->stage->nbuckets; b++)
-		w->onset->brings[b] = own[b] && w->parts->own[b] && w->parts->slot_here[b];
+		w->onset->brings[b] = w->parts->own[b] && w->parts->slot_here[b] ? own[b] : 0;
+}
+
+void hd_dist_watch_early(struct hd_worker *w, hd_dist_early_watcher *watch, void *user)
+{
+	w->step->watch_early = watch;
+	w->step->watch_early_user = user;
+}
+
+bool hd_onset_brought(const struct hd_worker *w, uint32_t bucket)
+{
+	return w->onset && w->onset->readable[bucket];
 }
 
 void hd_onset_updated(struct hd_worker *w)
@@ -234,14 +246,15 @@ static bool may_bring(const struct hd_worker *w)
 	return o->scaled == 1;
 }
 
-/* The next one in the order of needs from order[*i] on that can be brought on; HD_NONE. */
-static uint32_t next_bucket(const struct hd_worker *w, uint32_t *i)
+/* The next one in the order of needs from order[*i] on that can be brought on; HD_NONE. `least`: of
+ * hd_dist_brings(). */
+static uint32_t next_bucket(const struct hd_worker *w, uint32_t *i, uint8_t least)
 {
 	const struct hd_onset *o = w->onset;
 
 	while (*i < o->nused) {
 		const uint32_t b = o->order[(*i)++];
-		if (!o->readable[b] && o->brings[b] && w->step->summed[b])
+		if (!o->readable[b] && o->brings[b] >= least && w->step->summed[b])
 			return b;
 	}
 	return HD_NONE;
@@ -254,9 +267,10 @@ bool hd_onset_has(const struct hd_worker *w)
 
 	if (!is_open(w))
 		return false;
+	const uint8_t least = has_any_nodes(w) ? HD_DIST_BRINGS : HD_DIST_SENDS;
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
 		has |= runs(w, r);
-	return has || (has_any_nodes(w) && may_bring(w) && next_bucket(w, &i) != HD_NONE);
+	return has || (may_bring(w) && next_bucket(w, &i, least) != HD_NONE);
 }
 
 uint32_t hd_dist_lacks(const struct hd_worker *w)
@@ -303,7 +317,8 @@ static enum hd_err bring_piece(struct hd_rank *rank, uint64_t at, uint64_t len, 
 
 static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket)
 {
-	const struct hd_chunk run = hd_layout_bucket(&rank->worker->task->layout, bucket);
+	struct hd_worker *w = rank->worker;
+	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
 	const uint64_t end = run.at + run.len;
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
@@ -311,8 +326,29 @@ static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket)
 	for (uint64_t at = run.at; at < end && !err; at += HD_ONSET_ELEMS)
 		err = bring_piece(rank, at, end - at < HD_ONSET_ELEMS ? end - at : HD_ONSET_ELEMS, &token);
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
-	if (!err)
-		rank->worker->onset->readable[bucket] = 1;
+	if (err)
+		return err;
+	w->onset->readable[bucket] = 1;
+	if (w->onset->brings[bucket] == HD_DIST_SENDS && w->step->watch_early)
+		w->step->watch_early(w->step->watch_early_user, bucket);
+	return HD_OK;
+}
+
+enum hd_err hd_onset_slots(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token)
+{
+	struct hd_worker *w = rank->worker;
+	float *room = w->onset->rank[rank->id].param;
+	enum hd_err err = HD_OK;
+
+	for (uint64_t at = run->at, len; at < run->at + run->len && !err; at += len) {
+		struct hd_update u = { .kind = w->task->optim.kind, .grad = w->parts->part->sum + at,
+			.scalars = &rank->scalars };
+		len = run->at + run->len - at < HD_ONSET_ELEMS ? run->at + run->len - at : HD_ONSET_ELEMS;
+		hd_param_store_span(w->store, at, len, &u);
+		err = rank->device->ops->write(rank->device, room, u.param, len * sizeof *room, token);
+		u.param = room;
+		err = err ? err : hd_update_decaying(rank, &u, at, token, &rank->diag);
+	}
 	return err;
 }
 
@@ -395,18 +431,19 @@ static void act(struct hd_rank *rank)
 		hd_rank_fail(rank, err);
 }
 
-/* What each rank does now: a node is worth more than a bucket that a later one needs. Returns whether buckets
- * alone. */
+/* What each rank does now: a node is worth more than a bucket that a later one needs, less than one that
+ * others wait for. */
 static void deal(struct hd_worker *w)
 {
 	struct hd_onset *o = w->onset;
-	bool nodes = false;
+	const bool brings = may_bring(w);
+	uint8_t least = HD_DIST_BRINGS;
 	uint32_t i = 0;
 
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
-		nodes |= runs(w, r);
+		least = runs(w, r) ? HD_DIST_SENDS : least;
 	for (uint32_t r = 0; r < w->spec.ndevices; r++)
-		o->rank[r].bucket = nodes || !may_bring(w) ? HD_NONE : next_bucket(w, &i);
+		o->rank[r].bucket = brings ? next_bucket(w, &i, least) : HD_NONE;
 }
 
 static uint64_t count_nodes(const struct hd_worker *w)

@@ -28,8 +28,10 @@
  *    What is not finite: a bucket brought on from it makes a forward that is void with the skipped step.
  * 7. Between the end of step s and the begin of s + 1 all is readable, in the store.
  * 8. Of sharded state a bucket is brought on where its slots were updated in the step before and are in this
- *    one (hd_dist_brings()): slots that are fetched may be on their way. UPDATE makes it once more, with its
- *    slots: the same bits in the same place.
+ *    one (hd_dist_brings()): slots that are fetched may be on their way. Those that others wait for come
+ *    first, also before nodes, and are said (hd_dist_watch_early()); from then on part->parm may be read by
+ *    the I/O thread, so UPDATE changes only slots of what was brought on, and a step that is skipped takes up
+ *    nothing (sharded.c).
  *
  * Ownership: the worker's arena. Threads: the worker's caller; inside hd_onset_run() a rank writes its own
  * entries, its bucket of `readable`, and the rows of its virtual nodes. */
@@ -53,7 +55,7 @@ struct hd_onset_rank {
 	uint64_t next;                    /* 1 + the step that was begun here; 0: none */
 	uint32_t done;                    /* nodes of the forward phase */
 	uint32_t bucket;                  /* that it is to bring on; HD_NONE: nodes instead */
-	float *slot[2];                   /* [HD_ONSET_ELEMS] */
+	float *slot[2], *param;           /* [HD_ONSET_ELEMS] */
 };
 
 struct hd_onset {
@@ -92,6 +94,10 @@ bool hd_onset_rows(struct hd_worker *worker, uint64_t step, uint32_t vn, struct 
 /* Nodes of the forward phase that were run of the rank's wave at hand, once. */
 uint32_t hd_onset_done(struct hd_rank *rank);
 void hd_onset_updated(struct hd_worker *worker);          /* sharded state: the own buckets are */
+/* Rule 8: was a bucket brought on? Then its slots, by rank->scalars; the parameters that come of it are those
+ * that are there. */
+bool hd_onset_brought(const struct hd_worker *worker, uint32_t bucket);
+HD_MUST_USE enum hd_err hd_onset_slots(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token);
 
 bool hd_onset_has(const struct hd_worker *worker);        /* is anything possible now? */
 HD_MUST_USE enum hd_err hd_onset_run(struct hd_worker *worker, uint32_t seen, struct hd_diag *diag);

@@ -157,13 +157,13 @@ static enum hd_err make_ranks(struct hd_worker *w, struct hd_onset *o, struct hd
 	o->rank = hd_arena_take(&w->arena, w->spec.ndevices, sizeof *o->rank);
 	for (uint32_t r = 0; o->rank && r < w->spec.ndevices; r++) {
 		o->rank[r].bucket = HD_NONE;
-		for (uint32_t k = 0; k < hd_worker_store_shape(w).nslots; k++) {
+		for (uint32_t k = 0; k <= hd_worker_store_shape(w).nslots; k++) {
 			uint8_t *at = hd_arena_take(&w->arena, HD_ONSET_ELEMS + HD_FLAT_ALIGN_ELEMS,
 				sizeof(float));
 			if (!at)
 				return no_memory(diag);
 			at += -(uintptr_t)at % (HD_FLAT_ALIGN_ELEMS * sizeof(float));
-			o->rank[r].slot[k] = (float *)(void *)at;
+			*(k ? &o->rank[r].slot[k - 1] : &o->rank[r].param) = (float *)(void *)at;
 		}
 	}
 	return o->rank ? HD_OK : no_memory(diag);

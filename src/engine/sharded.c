@@ -214,6 +214,9 @@ static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket, uint64_t *tok
 	struct hd_update u = { .kind = w->task->optim.kind, .grad = w->parts->part->sum + run.at,
 		.scalars = &rank->scalars };
 
+	/* new parameters that may be on their way stay as they are, also of a step that is skipped */
+	if (hd_onset_brought(w, bucket))
+		return rank->scalars.skip ? HD_OK : hd_onset_slots(rank, &run, token);
 	hd_param_store_span(w->store, run.at, run.len, &u);
 	enum hd_err err = rank->device->ops->write(rank->device, w->parts->part->parm + run.at, u.param,
 		run.len * sizeof(float), token);
@@ -351,15 +354,16 @@ static void take_up(struct hd_rank *rank)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_layout *layout = &w->task->layout;
+	const bool skip = w->step->scalars.skip;
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
-	if (!w->step->scalars.skip)
+	if (!skip)
 		hd_moments_move(rank);
 	for (uint32_t b = rank->id; b < w->stage->nbuckets && !err; b += w->spec.ndevices) {
 		const struct hd_chunk run = hd_layout_bucket(layout, b);
 		hd_versions_age_run(w, &run);
-		err = rank->device->ops->write(rank->device,
+		err = skip ? HD_OK : rank->device->ops->write(rank->device,
 			hd_param_store_at(w->store, HD_VEC_PARAMS, run.at, run.len),
 			w->parts->part->parm + run.at, run.len * sizeof(float), &token);
 	}
@@ -368,7 +372,8 @@ static void take_up(struct hd_rank *rank)
 		end_versions(w, b);
 	for (uint32_t i = rank->id; i < layout->nsegments && !err &&
 		w->step->want_digest; i += w->spec.ndevices)
-		hd_digest_segment(w, HD_VEC_PARAMS, i, w->parts->part->parm + layout->segment[i].at);
+		hd_digest_segment(w, HD_VEC_PARAMS, i, skip ? NULL :
+			w->parts->part->parm + layout->segment[i].at);
 	if (err) {
 		atomic_store(&w->step->torn, true);
 		hd_rank_fail(rank, err);

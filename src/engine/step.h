@@ -54,6 +54,7 @@ struct hd_open_step {
 	atomic_uint nrepairs;             /* begun; others read it while the next one is made */
 	/* called for each bucket of the running pass that is final; NULL: buckets are sent after the pass */
 	hd_dist_watcher *watch; void *watch_user;
+	hd_dist_early_watcher *watch_early; void *watch_early_user;
 	bool early;                       /* the running pass is watched, and its roots need no joins */
 	struct hd_operands operands;
 	uint8_t *summed; uint32_t nsummed;        /* [nbuckets] */

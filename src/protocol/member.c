@@ -836,6 +836,7 @@ static void dispatch(struct hd_member *m, const struct hd_member_event *event)
 	case HD_IN_TABLE:
 	case HD_IN_FOLDED:
 	case HD_IN_SQUARED:
+	case HD_IN_EARLY:
 	case HD_IN_NORM:
 	case HD_IN_PARM:
 	case HD_IN_RATIO:

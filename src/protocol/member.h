@@ -95,6 +95,12 @@
  *    that epoch any more, and the first one of the view says that a new one is due. So it waits for a
  *    coordinator.
  *
+ *    Such a step of sharded state may hand out new parameters EARLY, before UPDATE (ADR 214): a bucket of an
+ *    own chain whose sum is here, with the table, where an update needs no norms. The step before was
+ *    finished in the same view, so none but the chain has its slots, and the last of the chain has the sum
+ *    because all of it have: where they are gone the slots are lost, and no gradient is computed again. So
+ *    what comes may overwrite own roots, also in part. Slots change with UPDATE alone. A step that turns
+ *    out to be skipped does not take up what came.
  * 14. Refusals (ADR 166). PREPARE, and BEGIN with `fewer`, may end with UNFIT: the view takes more memory
  *    than there is, and nothing was changed. The member says so, and stays a member as it was: another view
  *    follows.
@@ -157,6 +163,7 @@ struct hd_member_config {
 	X(LEAVES,      "epoch, worker, pass",            "the table entries of a pass came") \
 	X(TABLE,       "epoch, worker",                  "the whole table came") \
 	X(FOLDED,      "step, bucket",                   "FOLD is done: the sum and its sums of squares are here") \
+	X(EARLY,       "step, bucket",                   "new parameters of a bucket of an own chain are here, before UPDATE (rule 13)") \
 	X(SQUARED,     "step, bucket",                   "the sums of squares of a sum that came are taken; after its SUM") \
 	X(NORM,        "epoch, worker, bucket",          "the sums of squares of a bucket came") \
 	X(PARM,        "epoch, worker, bucket",          "its new parameters came (and in digest steps the digests of its slots)") \

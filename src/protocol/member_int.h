@@ -96,7 +96,8 @@ struct hd_member {
 	uint64_t at;                      /* first step not sealed */
 	bool begun, finishing, ready;
 	/* rule 13: of the step that it began last by itself: in which epoch; did that begin the next one? */
-	struct hd_member_window { uint32_t epoch; bool goes_on; } window;
+	/* ahead: the step before was of the same */
+	struct hd_member_window { uint32_t epoch; bool goes_on, ahead; } window;
 	bool vain;                        /* what it began was in vain: it holds until the epoch ends */
 	uint32_t asked;                   /* BOUNDARY(at) under way */
 	bool asked_final;                 /* the last of them was final */

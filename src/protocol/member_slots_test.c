@@ -11,6 +11,7 @@ static const struct hd_step_news none;
 
 #define AT(step_) .step = (step_)
 #define CAME(id, from, b) EVENT(id, .epoch = 1, .worker = (from), .bucket = (b), AT(0))
+#define CAME_AT(step_, id, from, b) EVENT(id, .epoch = 1, .worker = (from), .bucket = (b), AT(step_))
 
 /* Member `id` of three in step 0 of epoch 1; `has`: the holders of slots. */
 static void begin(struct at_work *w, uint32_t id, const struct hd_have *has)
@@ -88,6 +89,34 @@ static void sums_go_along_the_chain_and_the_last_gives_the_parameters(void **sta
 	IS(CAME(NORM, 1, 0), "UPDATE 0");
 	IS(EVENT(UPDATED_OWN, AT(0)), "PARM 0.1 {0}");
 	IS(CAME(PARM, 1, 0), "FINISH 0");
+	at_work_end(w);
+}
+
+/* In the second step of a view: once, before UPDATE, which sends the others. In the first it waits. */
+static void new_parameters_may_go_before_the_update(void **state)
+{
+	struct at_work at, *w = &at;
+
+	(void)state;
+	for (uint64_t step = 0; step < 2; step++) {
+		if (!step)
+			begin(w, 1, &all);
+		EVENT(READY, AT(step));
+		EVENT(COMPUTED, AT(step));
+		CAME_AT(step, ROOT, 0, 1);
+		CAME_AT(step, ROOT, 2, 1);
+		EVENT(FOLDED, AT(step), .bucket = 1);
+		CAME_AT(step, LEAVES, 0, 0);
+		CAME_AT(step, LEAVES, 2, 0);
+		CAME_AT(step, SUM, 0, 0);
+		IS(EVENT(EARLY, AT(step), .bucket = 0), step ? "PARM 1.0 {2}" : "");
+		IS(EVENT(EARLY, AT(step), .bucket = 0), "");
+		EVENT(SQUARED, AT(step));
+		IS(EVENT(UPDATED_OWN, AT(step)), step ? "FINISH 1" : "PARM 0.0 {2}; FINISH 0");
+		EVENT(UPDATED, AT(step), .news = &none);
+		for (uint32_t i = 0; i < 3; i += 2)
+			PEER_SAYS(i, SEAL, .epoch = 1, .seal = { .step = step, .ran = true, .knows = 1 });
+	}
 	at_work_end(w);
 }
 
@@ -725,6 +754,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_go_along_the_chain_and_the_last_gives_the_parameters),
+		cmocka_unit_test(new_parameters_may_go_before_the_update),
 		cmocka_unit_test(slots_are_brought_on_when_all_is_here),
 		cmocka_unit_test(no_sum_and_no_norm_goes_out_before_the_boundary_is_done),
 		cmocka_unit_test(who_lacks_slots_gets_them_in_the_first_step_and_tells_all),

@@ -266,6 +266,17 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 		hd_member_compute(m, 0);
 }
 
+/* Rule 13. In a step that is restarted they wait for UPDATE. */
+static void on_early(struct hd_member *m, uint32_t bucket)
+{
+	if (!m->config.copies || m->held || m->updated || !m->window.ahead || m->window.epoch != m->epoch ||
+		bucket >= m->x.nbuckets || !hd_exchange_chained(&m->x, bucket))
+		return;
+	assert(m->x.table && hd_exchange_summed(&m->x, bucket));
+	if (hd_exchange_parm(&m->x, bucket))
+		hand_out(m, bucket);
+}
+
 /* Slots and parameters of the own chains are of the next step; the last of each chain sends them. Of whole
  * tensors by stages they are measured, and unchanged. */
 static void updated_own(struct hd_member *m)
@@ -280,12 +291,12 @@ static void updated_own(struct hd_member *m)
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		if (!hd_exchange_chained(&m->x, b))
 			continue;
-		if (m->config.copies)
-			hd_exchange_parm(&m->x, b);
-		if (!m->held) {
+		const bool first = m->config.copies && hd_exchange_parm(&m->x, b);
+		if (m->held)
+			continue;
+		if (first)
 			hand_out(m, b);
-			send_ratio(m, b);
-		}
+		send_ratio(m, b);
 	}
 	if (m->held)                                      /* no status was sent meanwhile */
 		hd_member_status(m);
@@ -306,8 +317,9 @@ static void act_begin(struct hd_member *m)
 	struct hd_member_action *a = hd_member_act(m, HD_DO_BEGIN);
 
 	assert(m->view.epoch == m->epoch);
-	m->window = (struct hd_member_window){ m->epoch, m->at + 1 < m->config.nsteps };
-	a->ahead = last.goes_on && last.epoch == m->epoch;
+	m->window = (struct hd_member_window){ m->epoch, m->at + 1 < m->config.nsteps,
+		last.goes_on && last.epoch == m->epoch };
+	a->ahead = m->window.ahead;
 	a->goes_on = m->window.goes_on;
 	a->fewer = hd_member_may_refuse(m);
 }
@@ -434,6 +446,7 @@ void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event
 	case HD_IN_COMPUTED: on_computed(m, event->pass); return;
 	case HD_IN_FOLDED:   on_folded(m, event->bucket); return;
 	case HD_IN_SQUARED:  on_squared(m, event->bucket); return;
+	case HD_IN_EARLY:    on_early(m, event->bucket); return;
 	case HD_IN_UPDATED_OWN: updated_own(m); return;
 	case HD_IN_FETCHED:  fetched(m, event->epoch); return;
 	default: break;

@@ -98,6 +98,7 @@ struct hd_sim_result {
 	uint64_t steps, events;           /* committed; handled */
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
 	uint32_t ratios;                  /* sent */
+	uint32_t early;                   /* new parameters of a bucket before UPDATE */
 	uint32_t paired;                  /* partial sums sent to a parent (exchange.h, rule 11) */
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
 	uint32_t refused;                 /* views, and changes, that a worker refused */

@@ -108,6 +108,8 @@ static void take(struct sim_world *s, uint32_t slot, uint32_t from_slot, const s
 		return;
 	}
 	sim_member(s, slot, &ev);
+	if (k->kind == SIM_SUM || k->kind == SIM_LEAVES)
+		sim_may_early(s, slot);
 }
 
 void sim_release_waiting(struct sim_world *s, uint32_t slot)

@@ -47,12 +47,17 @@ void sim_send_part(struct sim_world *s, uint32_t slot, const struct hd_member_ac
 	if (!(kind == SIM_NORM ? p->squared : kind == SIM_RATIO ? p->measured : p->parm_here)[a->bucket])
 		sim_bad(s, "slots", "worker %u sends of bucket %u of step %llu what it has not", p->id,
 			a->bucket, (unsigned long long)a->step);
-	for (uint32_t i = 0; i < view->nmembers; i++)
-		if (a->mask >> i & 1)
-			sim_send(s, slot, sim_slot(s, view->member[i]),
-				&(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
-				.bucket = a->bucket, .step = a->step,
-				.val = { s->full, sim_tag(s, a->step) } });
+	for (uint32_t i = 0; i < view->nmembers; i++) {
+		const uint32_t to = sim_slot(s, view->member[i]);
+		if (!(a->mask >> i & 1))
+			continue;
+		/* the first bytes may come of what never comes as a whole */
+		if (kind == SIM_PARM && to < SIM_PROCS && s->proc[to].epoch == p->epoch &&
+			s->proc[to].version == a->step)
+			s->proc[to].own_roots[a->bucket] = false;
+		sim_send(s, slot, to, &(struct sim_packet){ .kind = kind, .epoch = p->epoch, .from = p->id,
+			.bucket = a->bucket, .step = a->step, .val = { s->full, sim_tag(s, a->step) } });
+	}
 }
 
 static void ask_slots(struct sim_world *s, uint32_t slot)

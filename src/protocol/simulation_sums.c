@@ -263,6 +263,37 @@ static void measure(struct sim_world *s, struct sim_proc *p, uint64_t step)
 	}
 }
 
+static bool may_early(const struct sim_proc *p, uint64_t step, uint32_t b)
+{
+	const struct hd_exchange *x = hd_member_exchange(p->m);
+
+	return x->step == step && p->version == step && x->table && p->sum_here[b] && !p->parm_here[b] &&
+		p->slot[b] == step + 1 && hd_exchange_chained(x, b);
+}
+
+void sim_may_early(struct sim_world *s, uint32_t slot)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	for (uint32_t b = 0; b < s->nbuckets && s->copies && p->alive && p->m; b++)
+		if (may_early(p, p->version, b) && sim_rnd(s, 2))
+			sim_after(s, slot, TASK_EARLY, sim_ms(s, 0, 10), false,
+				(struct sim_world_event){ .step = p->version, .bucket = b });
+}
+
+/* What the machine does not take was made in vain. */
+void sim_new_early(struct sim_world *s, uint32_t slot, uint64_t step, uint32_t bucket)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (!may_early(p, step, bucket))
+		return;
+	p->parm_here[bucket] = true;
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_EARLY, .step = step, .bucket = bucket });
+	p->parm_here[bucket] = hd_exchange_fresh(hd_member_exchange(p->m), bucket);
+	s->result->early += p->parm_here[bucket];
+}
+
 void sim_update(struct sim_world *s, uint32_t slot, uint64_t step)
 {
 	struct sim_proc *p = &s->proc[slot];

@@ -77,18 +77,20 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 	const char *asked = getenv("HD_SIM_SEEDS");
 	/* slots are given up once in some hundred runs: a slice holds several */
 	uint64_t n = asked ? strtoull(asked, NULL, 10) : SANITIZED ? 4 * SLICE : SLICE, fetches = 0,
-		redone = 0, restores = 0, given_up = 0;
+		redone = 0, restores = 0, given_up = 0, early = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
 		uint64_t seed = seed_of(i, n);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_SHARDED, UINT32_MAX, &r);
+		early += r.early;
 		fetches += r.fetches;
 		redone += r.redone;
 		restores += r.restores;
 		given_up += r.given_up;
 	}
+	CHECK(early > n, "%" PRIu64 " new parameters before UPDATE", early);
 	assert_true(asked || (fetches > n && redone > n / 10 && restores > n / 100 && given_up > 0));
 }
 

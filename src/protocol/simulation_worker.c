@@ -476,7 +476,7 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 	struct sim_proc *p = &s->proc[slot];
 	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_BROUGHT || ev->what == TASK_COMPUTED ||
 		ev->what == TASK_FOLDED || ev->what == TASK_SQUARED || ev->what == TASK_STOPPED ||
-		ev->what == TASK_STUCK;
+		ev->what == TASK_STUCK || ev->what == TASK_EARLY;
 
 	if (!p->alive || p->gen != ev->gen || (of_step && p->run != ev->run))
 		return;
@@ -515,7 +515,9 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 		p->own_roots[ev->bucket] = false;
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step,
 			.bucket = ev->bucket });
+		sim_may_early(s, slot);
 		break;
+	case TASK_EARLY:      sim_new_early(s, slot, ev->step, ev->bucket); break;
 	case TASK_STOPPED:    sim_stand(s, slot, ev->step); break;
 	case TASK_STUCK:
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_STUCK, .step = ev->step });

@@ -11,7 +11,7 @@
 enum sim_task { TASK_WARM_UP, TASK_FINAL, TASK_BROUGHT, TASK_COMPUTED,
 	TASK_FOLDED, TASK_FINISH, TASK_BOUNDARY, TASK_PREPARE,
 	TASK_LOADED, TASK_FEED, TASK_UPDATE, TASK_SQUARED, TASK_STOPPED,
-	TASK_STUCK, TASK_UNFIT };
+	TASK_STUCK, TASK_UNFIT, TASK_EARLY };
 
 /* simulation_worker.c */
 void sim_after(struct sim_world *s, uint32_t slot, enum sim_task kind, int64_t in_ns, bool serial,
@@ -28,6 +28,9 @@ void sim_check_sum(struct sim_world *s, const struct sim_proc *p, uint64_t step,
 void sim_fold(struct sim_world *s, uint32_t slot, const struct hd_member_action *a);
 void sim_publish(struct sim_world *s, uint32_t slot, const struct hd_member_action *a, enum sim_kind kind);
 void sim_send_leaves(struct sim_world *s, uint32_t slot, const struct hd_member_action *a);
+/* New parameters before UPDATE: due for what may be, one in two; then one of a bucket. */
+void sim_may_early(struct sim_world *s, uint32_t slot);
+void sim_new_early(struct sim_world *s, uint32_t slot, uint64_t step, uint32_t bucket);
 void sim_update(struct sim_world *s, uint32_t slot, uint64_t step);
 void sim_finish(struct sim_world *s, uint32_t slot, uint64_t step);
 

@@ -40,7 +40,7 @@
 	X(REST,     "step, view, rest",               "goes on with the step in that view, after a loss") \
 	X(FOLD,     "bucket, operand",                "joins the roots of a bucket") \
 	X(ARRIVED,  "bucket",                         "takes note of a sum that was received") \
-	X(METRICS,  "step, own",                      "all metrics are here: takes them, for what runs ahead") \
+	X(METRICS,  "step, own, round",               "all metrics are here: takes them, for what runs ahead") \
 	X(READABLE, "step, bucket",                   "sharded state: new parameters came, which what runs ahead may read") \
 	X(UPDATE,   "step, own",                      "sharded state: updates the own buckets") \
 	X(FINISH,   "step",                           "updates; sharded state: takes up the new parameters") \
@@ -65,7 +65,7 @@ struct hd_command {
 	uint32_t pass, stage, bucket, worker, number, nranges;
 	/* a byte for each bucket. METRICS, UPDATE, FINISH: to update; BOUNDARY, gathered: whose slots stay */
 	const uint8_t *own;
-	uint32_t round;                   /* COMPUTE, STOP: as hd_elastic.round when it was given */
+	uint32_t round;                   /* COMPUTE, METRICS, STOP: as hd_elastic.round when it was given */
 	bool ahead, goes_on;              /* BEGIN: as the machine says (member.h, rule 13) */
 	/* flag: of FINISH: another worker holds some of what this one does; gathered: of BOUNDARY: all slots
 	 * that it saves are here */

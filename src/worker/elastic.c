@@ -53,6 +53,8 @@ static void on_final(void *user, uint32_t pass, uint32_t bucket)
 	hd_finals_note(user, bucket);
 }
 
+static void on_early(void *user, uint32_t bucket) { hd_finals_note(user, bucket); }
+
 /* Notes of the run (checkpoints, evaluations, warnings) travel to the coordinator, which writes them
  * down. */
 void hd_elastic_note_json(struct hd_elastic *e, const char *kind, const char *json)
@@ -221,6 +223,7 @@ static void give_back(struct hd_elastic *e)
 {
 	hd_run_watch(e->run, &(struct hd_run_watch){ 0 });
 	hd_dist_watch(e->worker, NULL, NULL);
+	hd_dist_watch_early(e->worker, NULL, NULL);
 	hd_dist_mail_watch(e->worker, NULL, NULL);
 	hd_hub_finish(&e->hub);
 	hd_dist_mail_void(e->worker);
@@ -241,6 +244,7 @@ static void give_back(struct hd_elastic *e)
 	hd_free(e->stood.arrived);
 	hd_commands_finish(&e->commands);
 	hd_finals_finish(&e->finals);
+	hd_finals_finish(&e->early);
 	hd_arena_finish(&e->messages);
 	hd_pipe_set_finish(&e->pipes);
 	hd_arena_finish(&e->plan_arena[0]);
@@ -293,6 +297,8 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 	if (!err)
 		err = hd_finals_init(&e->finals, e->nbuckets, wake, e, diag);
 	if (!err)
+		err = hd_finals_init(&e->early, e->nbuckets, wake, e, diag);
+	if (!err)
 		err = make_hub(e, diag);
 	if (!err)
 		err = make_machine(e, diag);
@@ -306,6 +312,7 @@ enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bool *fenced, 
 		hd_run_watch(e->run, &(struct hd_run_watch){ .user = e, .note = on_note, .eval = on_eval,
 			.evaluating = on_evaluating });
 		hd_dist_watch(e->worker, on_final, &e->finals);
+		hd_dist_watch_early(e->worker, on_early, &e->early);
 		hd_dist_mail_watch(e->worker, wake, e);
 		hd_run_begin(e->run);
 		e->relay.digest_every = hd_run_digest_every(e->run);

@@ -505,6 +505,17 @@ static void (*const act[HD_DO_NKINDS])(struct hd_elastic *e, const struct hd_mem
 	[HD_DO_FENCED] = do_fenced,
 };
 
+/* Digests of slots go with the parameters, and are there after UPDATE. */
+static uint8_t brings(const struct hd_elastic *e, const struct hd_exchange *x, uint32_t b)
+{
+	const bool digests = e->relay.digest_every && (x->step + 1) % e->relay.digest_every == 0;
+
+	if (!hd_exchange_chained(x, b))
+		return 0;
+	return !digests && hd_exchange_parm_source(x, b) == x->me && hd_exchange_parm_to(x, b) ?
+		HD_DIST_SENDS : HD_DIST_BRINGS;
+}
+
 /* What runs ahead needs them before the step is finished: before what follows of them is carried out. */
 static void say_metrics(struct hd_elastic *e)
 {
@@ -514,8 +525,10 @@ static void say_metrics(struct hd_elastic *e)
 		!(hd_dist_wants(e->worker) & HD_DIST_WANTS_METRICS))
 		return;
 	e->metrics_said = x->step + 1;
-	(void)own_chains(e);
-	give(e, &(struct hd_command){ .kind = HD_COMMAND_METRICS, .step = x->step, .own = e->slots.own });
+	for (uint32_t b = 0; b < e->nbuckets; b++)
+		e->slots.brings[b] = brings(e, x, b);
+	give(e, &(struct hd_command){ .kind = HD_COMMAND_METRICS, .step = x->step, .round = e->round,
+		.own = e->slots.brings });
 }
 
 static void step(struct hd_elastic *e, const struct hd_member_event *event)
@@ -727,6 +740,19 @@ static void finals(struct hd_elastic *e)
 				.pass = of.pass, .bucket = b });
 }
 
+/* New parameters that others wait for, likewise. */
+static void early(struct hd_elastic *e)
+{
+	struct hd_finals_pass of;
+	const uint64_t *bit = e->stepping || e->open_pending ? NULL : hd_finals_fetch(&e->early, e->round,
+		&of);
+
+	for (uint32_t b = 0; bit && b < e->nbuckets && of.round == e->round; b++)
+		if (bit[b / 64] >> b % 64 & 1)
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_EARLY, .step = of.step,
+				.bucket = b });
+}
+
 void hd_elastic_results(struct hd_elastic *e)
 {
 	struct hd_command_done done;
@@ -745,4 +771,5 @@ void hd_elastic_results(struct hd_elastic *e)
 		hd_free((void *)(uintptr_t)done.command.rest);
 	}
 	finals(e);
+	early(e);
 }

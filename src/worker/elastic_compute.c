@@ -319,6 +319,7 @@ COMMAND(metrics)
 	(void)done;
 	if (!is_open(e, d))
 		return HD_OK;
+	hd_finals_begin(&e->early, &(struct hd_finals_pass){ d->step, 0, d->round });
 	if (hd_dist_sharded(e->worker))
 		hd_dist_brings(e->worker, d->own);
 	return hd_relay_take(&e->relay, diag);

@@ -87,7 +87,7 @@ struct hd_slots {
 	/* owned: [nbuckets] that were here before; the compute thread's while it saves */
 	uint8_t *keep;
 	/* owned: [nbuckets] updated by the last UPDATE; the compute thread's until its FINISH */
-	uint8_t *own;
+	uint8_t *own, *brings;
 	uint64_t *held;                   /* owned: [nbuckets] digests that the last FINISH made */
 	struct hd_command boundary;
 	/* HD_PIPES_MOVED places, each for the largest bucket: one for each of ask[], then that for answers */
@@ -193,6 +193,7 @@ struct hd_elastic {
 	/* of the compute thread */
 	struct hd_commands commands;
 	struct hd_finals finals;          /* of the pass it computes; devices note, the I/O thread fetches */
+	struct hd_finals early;           /* likewise: new parameters before UPDATE, of the step */
 	struct hd_pipe_set pipes;         /* any thread */
 	struct hd_arena plan_arena[2];
 	struct hd_plan plan[2];

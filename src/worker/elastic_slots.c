@@ -36,9 +36,10 @@ enum hd_err hd_elastic_slots_init(struct hd_elastic *e, struct hd_diag *diag)
 
 	s->want = hd_alloc(e->nbuckets);
 	s->own = hd_alloc(e->nbuckets);
+	s->brings = hd_alloc(e->nbuckets);
 	s->keep = hd_alloc(e->nbuckets);
 	s->held = hd_alloc((e->nbuckets + (size_t)1) * sizeof *s->held);
-	if (!s->want || !s->own || !s->keep || !s->held)
+	if (!s->want || !s->own || !s->brings || !s->keep || !s->held)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the slots of %u buckets", e->nbuckets);
 	memset(s->want, 0, e->nbuckets);
 	if (!e->partial)
@@ -62,6 +63,7 @@ void hd_elastic_slots_finish(struct hd_elastic *e)
 	}
 	hd_free(e->slots.want);
 	hd_free(e->slots.own);
+	hd_free(e->slots.brings);
 	hd_free(e->slots.keep);
 	hd_free(e->slots.held);
 }
