@@ -225,6 +225,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ESTIMATE,    0,   "estimate",      TEXT,   "K=X,...", "packed policies see estimated pairs: q (part measured, 0.2), r (reference kinds, 16; 0: all), seed, published") \
 	X(HTML,        0,   "html",          TEXT,   "FILE",    "write a page about it: distributions, devices of each job, cost; needs nothing else") \
 	X(POOLS,       0,   "pool",          TEXT,   "TYPE:N[:SPEED[:PRICE]],...", "devices to hand out: a type's count, its speed against the others, dollars an hour") \
+	X(WEBHOOK,     0,   "webhook",       TEXT,   "URL",     "POST what ends jobs and takes devices there, as JSON (https, or http to this machine)") \
 	X(HTTP,        0,   "http",          TEXT,   "127.0.0.1:PORT", "serve: listen there too, for clients that have DIR/token; top: the run's page (port 0: any)") \
 	X(DRAIN,       0,   "drain",         FLAG,   "",        "at the end of the scheduler jobs commit and leave first") \
 	X(GOING,       0,   "going",         FLAG,   "",        "leave if the run was stopped; else a process that comes later goes on with it") \

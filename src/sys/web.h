@@ -1,9 +1,10 @@
 /* web.h -- POST requests over HTTPS to hosts by name, on a loop: libcurl, where it is built in.
  *
- * Calls of functions (functions/calls.h) go through it.
+ * Calls of functions (functions/calls.h) and webhooks of the scheduler (daemon/webhook.h) go through it.
  *
- * 1. HTTPS alone, certificates and names of hosts are checked, always; redirects are not followed, so what a
- *    request carries goes to the host that was named. `ca`: a file of certificates in place of the system's.
+ * 1. HTTPS alone, unless hd_web_plain() was called; certificates and names of hosts are checked, always;
+ *    redirects are not followed, so what a request carries goes to the host that was named. `ca`: a file of
+ *    certificates in place of the system's.
  * 2. The proxy of the environment (https_proxy, no_proxy) is used: it sees the host's name, TLS goes through.
  * 3. A request ends once: at its deadline at the latest. An answer longer than HD_WEB_HEAD and HD_WEB_BODY is
  *    an error.
@@ -33,6 +34,8 @@ struct hd_web_reply {
  * is not built in. */
 HD_MUST_USE enum hd_err hd_web_open(struct hd_web **web, struct hd_loop *loop, uint64_t tag, const char *ca,
 	struct hd_diag *diag);
+/* HTTP, too, and no proxy: of a caller that has seen to it that the address is of the loopback. */
+void hd_web_plain(struct hd_web *web);
 /* Ends what is under way. Takes NULL. */
 void hd_web_close(struct hd_web *web);
 /* Begins one. `lines`: header lines, each with CRLF. Nothing is borrowed. HD_E_AGAIN: HD_WEB_REQUESTS are

@@ -25,6 +25,7 @@ struct hd_web {
 	uint64_t tag;
 	int64_t timer_ns;                 /* of the library; INT64_MAX: none */
 	char ca[1024];                    /* "": the system's */
+	bool plain;
 	struct transfer at[HD_WEB_REQUESTS];
 };
 
@@ -115,6 +116,8 @@ enum hd_err hd_web_open(struct hd_web **web, struct hd_loop *loop, uint64_t tag,
 	return HD_OK;
 }
 
+void hd_web_plain(struct hd_web *h) { h->plain = true; }
+
 static void drop(struct hd_web *h, struct transfer *t)
 {
 	if (!t->easy)
@@ -165,7 +168,8 @@ static bool set_up(const struct hd_web *h, struct transfer *t, const char *url, 
 	CURL *e = t->easy;
 	CURLcode bad = curl_easy_setopt(e, CURLOPT_URL, url);
 
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "https");
+	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, h->plain ? "http,https" : "https");
+	bad = bad || !h->plain ? bad : curl_easy_setopt(e, CURLOPT_NOPROXY, "*");
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 1L);

@@ -8,6 +8,7 @@
 #include "driver/pid_lock.h"
 #include "daemon/daemon.h"
 #include "daemon/http_frontend.h"
+#include "daemon/webhook.h"
 #include "cmd/run/drive.h"
 #include "cmd/sched/input.h"
 
@@ -242,12 +243,16 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	http->where = hd_args_text(&cmd->args, HD_OPT_HTTP, NULL);
 	http->opened = tell_port;
 	http->user = &notes;
-	const struct hd_frontend frontend = { &hd_http_frontend_ops, http };
+	struct hd_webhook hook = { .dir = dir, .url = hd_args_text(&cmd->args, HD_OPT_WEBHOOK, NULL),
+		.say = say, .user = cmd };
+	const struct hd_frontend frontend[] = { { &hd_http_frontend_ops, http }, { &hd_webhook_ops, &hook } };
+	if (!err && hook.url)
+		err = hd_webhook_check(hook.url, &cmd->diag);
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
 		.policy = hd_args_text(&cmd->args, HD_OPT_SCHED_POLICY,
 		hd_policy_has_lp() ? "las" : "fifo"), .round_s = round_s,
 		.move_s = costs.move_s,
-		.drain = cmd->args.has[HD_OPT_DRAIN], .frontend = &frontend, .nfrontends = 1,
+		.drain = cmd->args.has[HD_OPT_DRAIN], .frontend = frontend, .nfrontends = hook.url ? 2 : 1,
 		.stop = stop_request, .user = cmd, .say = say };
 	hd_title_set(&cmd->title, "heddle sched", "heddle: scheduler of %s", dir);
 	if (!err)
@@ -292,7 +297,8 @@ const struct hd_verb hd_verb_serve = {
 		"readable by you alone, and stops. Copy the file to the other machines; it is never "
 		"sent, nor named in an argument or a log.",
 	.opts = HD_OPTS(HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SWITCHING, HD_OPT_HTTP,
-		HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY,
-		HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SET),
+		HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN,
+		HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS,
+		HD_OPT_SET),
 	.run = verb_serve, .test = "program_cluster.sh",
 };
