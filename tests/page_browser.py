@@ -295,7 +295,7 @@ def many(b, a):
     b.call('Page.navigate', url=a.url + '/#token=' + a.token)
     b.until('window.hdPage && hdPage.whole', 'all jobs are there', 120)
     n = b.value('hdPage.store.jobs.size')
-    must(n >= a.jobs, n, 'jobs')
+    must(n >= a.jobs, 'jobs:', n)
     times = b.value('JSON.stringify({ paint: performance.getEntriesByName("first-contentful-paint")[0]'
                     '.startTime, rows: hdPage.ready, whole: hdPage.whole })')
     print('times: ' + times)
