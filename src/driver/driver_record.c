@@ -130,9 +130,8 @@ void driver_keep_end(struct driver *c)
 	if (hd_store_get(c->store, RECORD_MEMBERSHIP, bytes, sizeof bytes, &len, NULL) ||
 		driver_record_get(&r, bytes, len, NULL) || r.halting)
 		return;
-	r.halting = true;
-	r.halt_code = 0;
-	r.halt_why[0] = '\0';
+	r.started = false;                /* what begins again begins at the newest checkpoint */
+	r.nmembers = r.ngoing = 0;
 	r.serial++;
 	(void)!driver_keep_record(c, &r, NULL);
 }
