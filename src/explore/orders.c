@@ -141,16 +141,26 @@ static enum hd_err take_end(struct explore *x, uint32_t trial, struct hd_diag *d
 	struct hd_trial_event e = { .trial = trial, .rung = rung, .failed = !done,
 		.step = (uint64_t)whole.job.step, .exit = (int)whole.job.exit,
 		.why = *whole.job.why ? whole.job.why : whole.job.state };
+	char beyond[HD_TRIAL_WHY];
+	if (done && e.step != x->rung[rung]) {
+		/* what does not follow must not get into the record, which would be refused for ever */
+		e.failed = true;
+		e.exit = hd_err_exit(HD_E_INTEGRITY);
+		snprintf(beyond, sizeof beyond,
+			"its run is at step %llu, not %llu: another process went on with it",
+			(unsigned long long)e.step, (unsigned long long)x->rung[rung]);
+		e.why = beyond;
+	}
 	snprintf(run, sizeof run, "%s", whole.run);
 	snprintf(digest, sizeof digest, "%s", whole.digest);
-	if (done)
+	if (!e.failed)
 		err = explore_metric(x, run, e.step, &metric, diag);
 	e.metric = metric;
 	e.digest = digest;
 	if (err)
 		return err;
 	err = explore_take(x, &e, diag);
-	if (!err && done)
+	if (!err && !e.failed)
 		explore_say(x, trial, "%s %.6g at step %llu of %llu",
 			hd_sweep_metric_name(x->spec->sweep->metric),
 			metric, (unsigned long long)e.step, (unsigned long long)x->rung[x->nrungs - 1]);
