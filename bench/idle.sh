@@ -13,6 +13,9 @@
 # round's own plain side, in brackets the second least and second greatest (of less than 4 rounds, the
 # least and the greatest).
 #
+# On a busy machine `chrt -r 5 bench/idle.sh` makes times by the clock say something, too; a nice value does
+# not where the kernel groups sessions: workers begin sessions of their own, plain runs do not.
+#
 #	HD_BENCH_ROUNDS  rounds (default 7)
 #	HD_BENCH_SECONDS how long the long run of a side is, about (default 2)
 #	HD_BENCH_SIDES   names of the table `sides` below (default: off plain one)
