@@ -47,6 +47,16 @@
  *    it is held: a thread inside it is not killed, and touches nothing of the machine. The log has a line for
  *    it, so a replay gives up there and solves nothing.
  *
+ * 12. The terms of a job (terms.h) decide whether it takes part at all: rounds and policy see no job that is
+ *    held, waits for another one, or whose array has as many tasks at work as may be at once (a task counts
+ *    from when it takes part until its devices are free; lower indices first). A job that is held while it
+ *    runs commits and leaves its devices. A job whose other job ended otherwise than asked is cancelled.
+ * 13. Running time counts from when a run was first seen to run until it is over (ran_s, from_s). At the
+ *    limit the job is asked to commit and leave, as if cancelled, and ends as TIMEOUT; a tenth of the limit
+ *    before, a note says so. What it does in the meantime it keeps: a run that reaches its end is DONE.
+ * 14. `expect_s` is a guess of the rate (6): steps / expect_s on the fastest type the job may use, on others
+ *    in proportion to their speed. Measurements replace it.
+ *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold
  * until the next call; one thread at a time. */
 #ifndef HD_SCHEDULER_DISPATCH_H
@@ -55,6 +65,7 @@
 #include "base/json.h"
 #include "scheduler/lease.h"
 #include "scheduler/sched_policy.h"
+#include "scheduler/terms.h"
 
 enum {
 	HD_DISPATCH_TYPES = 16,                   /* of devices: a job's row has a rate for each */
@@ -89,7 +100,8 @@ struct hd_dispatch_setting {
 	X(OPEN,       "open")        \
 	X(DONE,       "done")        \
 	X(FAILED,     "failed")      \
-	X(CANCELLED,  "cancelled")
+	X(CANCELLED,  "cancelled")   \
+	X(TIMEOUT,    "timeout")
 
 enum hd_dispatch_state {
 #define X(id, name) HD_DISPATCH_##id,
@@ -113,6 +125,10 @@ struct hd_dispatch_job {
 	uint32_t leases;                          /* given so far; the number of the last */
 	int32_t exit;                             /* of the last run; -1: none ended */
 	bool cancel;                              /* asked for, carried out as the run leaves */
+	bool timeout;                             /* and it is its limit that asked */
+	/* running time of runs that are over; since when the present one runs, below 0: none does */
+	double ran_s, from_s;
+	struct hd_job_terms terms;
 	char why[HD_DISPATCH_WHY];                /* it failed, or its last run ended so */
 	struct hd_dispatch_rate rate[HD_DISPATCH_TYPES];
 };
@@ -129,8 +145,9 @@ struct hd_dispatch_lease {
 
 /*        id         payload                         what happened */
 #define HD_DISPATCH_EVENTS(X)                                                                                \
-	X(SUBMIT,   "row",                         "a job came; its rates below 0 are to be guessed")        \
+	X(SUBMIT,   "row, n",                      "n jobs came (0: one), whose ids follow each other; rates below 0 are to be guessed") \
 	X(CANCEL,   "job",                         "its user wants it to end")                               \
+	X(HOLD,     "job, ok",                     "it is held, or not any more")                            \
 	X(WEIGHT,   "job, value",                  "another priority")                                       \
 	X(SCALE,    "job, n",                      "devices at once from the next boundary on, steps/s in proportion") \
 	X(DEVICE,   "device, ok",                  "it may be used, or not")                                 \
@@ -206,6 +223,8 @@ HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const 
 HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch,
 	const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop,
 	struct hd_diag *diag);
+/* Running time so far, of all its runs. */
+double hd_dispatch_ran_s(const struct hd_dispatch_job *row, double now_s);
 /* Whether no type could run it, were all devices in service and free: fewer than it needs at once (`scale`;
  * of a policy that resizes, `min`; always of one type), or a rate of 0. It waits for another policy or
  * another start of the scheduler, and `text` says so; "" if one could. */
@@ -254,7 +273,10 @@ struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch,
 /* Why a job is where it is: those of sched_why.h, and
  *        id            name                                                                */
 #define HD_DISPATCH_WHYS(X)                                                                  \
-	X(VACATING,     "VACATING")       /* its devices are given, and being left by others */
+	X(VACATING,     "VACATING")       /* its devices are given, and being left by others */    \
+	X(HELD,         "HELD")           /* its user, or an operator, holds it */                 \
+	X(DEPENDS,      "DEPENDS")        /* it runs after a job that is not over */               \
+	X(ARRAY_FULL,   "ARRAY_FULL")     /* as many tasks of its array run as may at once */
 
 struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s,
 	priority; };
@@ -268,6 +290,10 @@ struct hd_dispatch_why {
 HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s,
 	bool what_if, const atomic_bool *stop,
 	struct hd_dispatch_why *why, struct hd_diag *diag);
+
+/* Of a job that its terms keep from taking part (rule 12): the code and the sentence of `explain`; false:
+ * they do not. */
+bool hd_dispatch_kept_back(const struct hd_dispatch *dispatch, uint64_t id, struct hd_dispatch_why *why);
 
 /* What the policy would be asked at that time, and its setting: for hd_sched_what_if (sched_why.h).
  * Changes nothing; lies in `arena`. */

@@ -87,7 +87,7 @@ HD_MUST_USE enum hd_err hd_rounds_create(struct hd_rounds **rounds, const struct
 	const struct hd_sched_type *types, const uint32_t *host, struct hd_diag *diag);
 void hd_rounds_destroy(struct hd_rounds *rounds);
 
-/* Ids ascend. `switch_s`: what a change of devices costs the job, for hysteresis. Makes the shares stale. */
+/* `switch_s`: what a change of devices costs the job, for hysteresis. Makes the shares stale. */
 HD_MUST_USE enum hd_err hd_rounds_arrive(struct hd_rounds *rounds, const struct hd_sched_job *job,
 	double switch_s, struct hd_diag *diag);
 /* That two jobs may share devices at these rates [ntypes]; a < b, both there. */

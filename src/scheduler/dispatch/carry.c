@@ -119,14 +119,11 @@ static enum hd_err finish(struct hd_dispatch *d, struct live *j, enum hd_dispatc
 {
 	if (j->row.state != HD_DISPATCH_OPEN)
 		return HD_OK;
-	if (!j->row.cancel)
-		hd_rounds_leave(d->rounds, j->row.id);
 	j->row.state = state;
 	j->row.ended_s = d->now_s;
 	j->row_dirty = true;
-	j->run.nmembers = 0;
-	j->ntarget = 0;
-	d->freed = true;
+	dispatch_withdraw(d, j);
+	dispatch_settle(d, j, state == HD_DISPATCH_DONE);
 	snprintf(j->row.why, sizeof j->row.why, "%s", why);
 	return dispatch_note(d, j->row.id, hd_dispatch_state_name(state), "%s", why);
 }
@@ -168,6 +165,7 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	if (!draining)
 		drain(d, j, HD_LEASE_ON_ENDED);
 	j->lease.over = j->lease_dirty = true;
+	dispatch_stop_counting(d, &j->row);
 	j->going = false;
 	j->n_seen = 0;
 	j->row.exit = e->code;
@@ -197,15 +195,27 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	}
 }
 
+/* One that was to end, and of which nothing runs. */
+static enum hd_err end_it(struct hd_dispatch *d, struct live *j)
+{
+	char why[HD_DISPATCH_WHY];
+
+	if (!j->row.timeout)
+		return finish(d, j, HD_DISPATCH_CANCELLED, "somebody cancelled it");
+	snprintf(why, sizeof why, "its time limit of %g s was used up at step %llu of %llu; `heddle resume` "
+		"of its "
+		"run directory goes on", j->row.terms.limit_s, (unsigned long long)j->row.done,
+		(unsigned long long)j->row.steps);
+	return finish(d, j, HD_DISPATCH_TIMEOUT, why);
+}
+
 static enum hd_err let_go(struct hd_dispatch *d, struct live *j)
 {
 	dispatch_turn(j, HD_LEASE_ON_GONE);
 	while (j->lease.n)
 		release(d, j, j->lease.device[0]);
 	j->again = j->going = false;
-	if (j->row.cancel)
-		return finish(d, j, HD_DISPATCH_CANCELLED, "somebody cancelled it");
-	return HD_OK;
+	return j->row.cancel ? end_it(d, j) : HD_OK;
 }
 
 static enum hd_err leave_all(struct hd_dispatch *d, struct live *j, struct hd_diag *diag)
@@ -389,7 +399,8 @@ static enum hd_err go_on(struct hd_dispatch *d, struct live *j, struct hd_diag *
 	if (!j->ntarget || j->row.cancel) {
 		drain(d, j, HD_LEASE_ON_LEAVE);
 		enum hd_err err = dispatch_note(d, j->row.id, "leave", "%s",
-			j->row.cancel ? "cancelled" : "its devices go to others");
+			j->row.timeout ? "its time limit" : j->row.cancel ? "cancelled" :
+			j->row.terms.held ? "held" : "its devices go to others");
 		return err ? err : leave_all(d, j, diag);
 	}
 	if (j->lease.state == HD_LEASE_OFFERED && !j->n_seen && d->now_s >= j->lease.until_s) {
@@ -419,12 +430,25 @@ static enum hd_err go_on(struct hd_dispatch *d, struct live *j, struct hd_diag *
 	return err ? err : ask_workers(d, j, diag);
 }
 
+/* It runs after a job that ended otherwise: it never will. */
+static enum hd_err give_up_waiting(struct hd_dispatch *d, struct live *j, const struct hd_after *broken)
+{
+	char why[HD_DISPATCH_WHY];
+
+	snprintf(why, sizeof why, "it was to run after %llu:%s, and job %llu ended otherwise",
+		(unsigned long long)broken->job, hd_after_name(broken->kind),
+			(unsigned long long)broken->job);
+	return finish(d, j, HD_DISPATCH_CANCELLED, why);
+}
+
 static enum hd_err carry_one(struct hd_dispatch *d, struct live *j, struct hd_diag *diag)
 {
 	switch (j->lease.state) {
 	case HD_LEASE_RELEASED:
 		if (j->row.cancel)
-			return finish(d, j, HD_DISPATCH_CANCELLED, "somebody cancelled it");
+			return end_it(d, j);
+		if (j->row.state == HD_DISPATCH_OPEN && dispatch_broken(j))
+			return give_up_waiting(d, j, dispatch_broken(j));
 		if (j->row.state != HD_DISPATCH_OPEN || !j->ntarget || count_free(d, j) < j->ntarget)
 			return HD_OK;
 		enum hd_err err = begin(d, j);
@@ -465,10 +489,10 @@ enum hd_err dispatch_carry(struct hd_dispatch *d, struct hd_diag *diag)
 
 double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j)
 {
-	double next = INFINITY;
+	double next = dispatch_limit_s(d, j);
 
 	if (j->lease.state == HD_LEASE_RELEASED)
-		return INFINITY;
+		return next;
 	if (j->lease.state != HD_LEASE_HELD && j->lease.state != HD_LEASE_RESIZE)
 		next = fmin(next, j->lease.until_s > d->now_s ? j->lease.until_s : INFINITY);
 	if (!j->going || j->lease.state >= HD_LEASE_DRAIN || j->scaled != j->lease.n)

@@ -14,7 +14,7 @@ enum { POLICY_BYTES = 1 << 30 };
 static size_t policy_bytes(const struct hd_dispatch *d) { return d->set.policy_bytes ? d->set.policy_bytes :
 	POLICY_BYTES; }
 
-bool dispatch_is_here(const struct live *j) { return j->row.state == HD_DISPATCH_OPEN && !j->row.cancel; }
+bool dispatch_is_here(const struct live *j) { return j->in_rounds; }
 
 enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 {
@@ -413,10 +413,12 @@ static void leave_what_is_out_of_service(struct hd_dispatch *d)
 
 enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	bool any = count_here(d) > 0;
 	struct hd_round round;
-	enum hd_err err = HD_OK;
+	enum hd_err err = dispatch_admit(d, diag);
+	bool any = count_here(d) > 0;
 
+	if (err)
+		return err;
 	if (any && d->began_s < 0)
 		d->began_s = d->now_s;
 	/* after an empty cluster, and at the start: decide now */

@@ -69,6 +69,9 @@ static enum hd_err check_row(const struct hd_dispatch *d, const struct hd_dispat
 		return hd_fail(diag, HD_E_INVAL, "priority %g: a number above 0", row->weight);
 	if (isnan(row->deadline_s))
 		return hd_fail(diag, HD_E_INVAL, "the deadline is no number");
+	enum hd_err err = dispatch_check_terms(d, row, diag);
+	if (err)
+		return err;
 	for (uint32_t t = 0; t < d->set.ntypes; t++)
 		if (isnan(row->rate[t].steps_s) || isinf(row->rate[t].steps_s))
 			return hd_fail(diag, HD_E_INVAL, "a rate of %g steps/s on %s", row->rate[t].steps_s,
@@ -172,28 +175,41 @@ static enum hd_err put_records(struct hd_dispatch *d, struct hd_dispatch_outs *o
 	static enum hd_err on_##name(struct hd_dispatch *d, struct live *j, \
 		const struct hd_dispatch_event *e, struct hd_diag *diag)
 
-ON(submit)
+static enum hd_err submit_one(struct hd_dispatch *d, const struct hd_dispatch_job *from, struct hd_diag *diag)
 {
+	struct hd_dispatch_job row = *from;
 	struct live *made = NULL;
-	struct hd_dispatch_job row;
-	enum hd_err err = check_row(d, e->row, diag);
 
-	(void)j;
-	if (err)
-		return err;
-	row = *e->row;
 	row.submitted_s = d->now_s;
-	row.started_s = row.ended_s = -1;
+	row.started_s = row.ended_s = row.from_s = -1;
+	row.ran_s = 0;
 	row.state = HD_DISPATCH_OPEN;
 	row.exit = -1;
 	dispatch_guess(d, &row);
-	if ((err = add(d, &row, &made, diag)))
+	enum hd_err err = add(d, &row, &made, diag);
+	if (err)
 		return err;
 	made->row_dirty = true;
-	d->came = true;
-	err = dispatch_arrive(d, made, diag);
-	return err ? err : dispatch_note(d, row.id, "submit", "%u device%s at once", row.scale,
-		row.scale == 1 ? "" : "s");
+	return dispatch_note(d, row.id, "submit", "%u device%s at once%s", row.scale, row.scale == 1 ? "" :
+		"s",
+		row.terms.held ? ", held" : "");
+}
+
+ON(submit)
+{
+	uint64_t newest = d->newest;
+	uint32_t n = e->n ? e->n : 1;
+	enum hd_err err = HD_OK;
+
+	(void)j;
+	for (uint32_t i = 0; i < n && !err; i++) {       /* all of them, or none */
+		err = check_row(d, &e->row[i], diag);
+		d->newest = e->row[i].id;
+	}
+	d->newest = newest;
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = submit_one(d, &e->row[i], diag);
+	return err;
 }
 
 ON(cancel)
@@ -202,11 +218,23 @@ ON(cancel)
 		return hd_fail(diag, HD_E_INVAL, "job %llu is %s already", (unsigned long long)e->job,
 			j->row.cancel ? "being cancelled" : hd_dispatch_state_name(j->row.state));
 	j->row.cancel = j->row_dirty = true;
-	j->ntarget = 0;
-	j->run.nmembers = 0;
-	d->freed = true;
-	hd_rounds_leave(d->rounds, e->job);
+	dispatch_withdraw(d, j);
 	return dispatch_note(d, e->job, "cancel", "asked for");
+}
+
+ON(hold)
+{
+	if (j->row.state != HD_DISPATCH_OPEN || j->row.cancel || j->row.terms.held == e->ok)
+		return hd_fail(diag, HD_E_INVAL, "job %llu is %s", (unsigned long long)e->job,
+			j->row.state != HD_DISPATCH_OPEN ? hd_dispatch_state_name(j->row.state) :
+			j->row.cancel ? "being cancelled" : e->ok ? "held already" : "not held");
+	j->row.terms.held = e->ok;
+	j->row_dirty = true;
+	if (e->ok)
+		dispatch_withdraw(d, j);
+	return dispatch_note(d, e->job, e->ok ? "hold" : "release", "%s", !e->ok ? "it is not held any more" :
+		dispatch_leased(j) ? "it commits, leaves its devices and waits until it is released" :
+		"it waits until it is released");
 }
 
 ON(weight)
@@ -238,7 +266,7 @@ ON(scale)
 	const uint32_t least = j->row.max ? j->row.min : 1, most = j->row.max ? j->row.max : HD_DISPATCH_SET;
 	double rate[HD_DISPATCH_TYPES];
 
-	if (!dispatch_is_here(j))
+	if (j->row.state != HD_DISPATCH_OPEN || j->row.cancel)
 		return hd_fail(diag, HD_E_INVAL, "job %llu is %s", (unsigned long long)e->job,
 			j->row.cancel ? "being cancelled" : hd_dispatch_state_name(j->row.state));
 	if (e->n < least || e->n > most)
@@ -252,7 +280,8 @@ ON(scale)
 	j->row.scale = e->n;
 	j->row_dirty = true;
 	dispatch_steps_s(d, &j->row, rate);
-	hd_rounds_scale(d->rounds, e->job, e->n, rate);
+	if (dispatch_is_here(j))
+		hd_rounds_scale(d->rounds, e->job, e->n, rate);
 	return dispatch_note(d, e->job, "scale", "%u device%s at once", e->n, e->n == 1 ? "" : "s");
 }
 
@@ -296,9 +325,11 @@ ON(seen)
 	}
 	for (uint32_t i = 0; i < j->lease.n && e->n >= j->lease.n; i++)
 		d->device[j->lease.device[i]].starts = 0;
-	if (j->lease.state == HD_LEASE_OFFERED && e->n)
+	if (j->lease.state == HD_LEASE_OFFERED && e->n) {
 		dispatch_turn(j, HD_LEASE_ON_RAN);
-	else if (j->lease.state == HD_LEASE_RESIZE && is_whole(d, j))
+		j->row.from_s = d->now_s;
+		j->row_dirty = true;
+	} else if (j->lease.state == HD_LEASE_RESIZE && is_whole(d, j))
 		dispatch_turn(j, HD_LEASE_ON_RAN);
 	if (j->lease.state == HD_LEASE_HELD && !j->measuring)
 		dispatch_measure(d, j);
@@ -354,8 +385,8 @@ static const struct { enum hd_err (*on)(struct hd_dispatch *, struct live *, con
 	struct hd_diag *); int needs; }
 	row_of[HD_DISPATCH_IN_NKINDS] = {
 	[HD_DISPATCH_IN_SUBMIT] = { on_submit, 0 }, [HD_DISPATCH_IN_CANCEL] = { on_cancel, NEEDS_JOB },
-		[HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB },
-	[HD_DISPATCH_IN_SCALE] = { on_scale, NEEDS_JOB },
+		[HD_DISPATCH_IN_HOLD] = { on_hold, NEEDS_JOB },
+	[HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB }, [HD_DISPATCH_IN_SCALE] = { on_scale, NEEDS_JOB },
 	[HD_DISPATCH_IN_DEVICE] = { on_device, NEEDS_DEVICE }, [HD_DISPATCH_IN_SEEN] = { on_seen, NEEDS_JOB },
 	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE },
 	[HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB },
@@ -409,7 +440,10 @@ enum hd_err hd_dispatch_step(struct hd_dispatch *d, const struct hd_dispatch_eve
 		d->charged_s = d->now_s;
 		d->open = d->decided = true;
 	}
-	if (d->open)
+	err = dispatch_admit(d, diag);
+	if (d->open && !err)
+		err = dispatch_limits(d, diag);
+	if (d->open && !err)
 		err = dispatch_decide(d, diag);
 	extend(d);
 	if (!err && d->open)
@@ -561,7 +595,7 @@ static enum hd_err take_lease(struct hd_dispatch *d, struct live *j, const struc
 	}
 	j->lease = *lease;
 	j->first_step = j->row.done;
-	if (j->row.state != HD_DISPATCH_OPEN || j->row.cancel || !lease->n || lease->state > HD_LEASE_RESIZE)
+	if (!j->in_rounds || !lease->n || lease->state > HD_LEASE_RESIZE)
 		return HD_OK;
 	/* what it holds is what it was meant to have, until the first round says otherwise */
 	j->ntarget = lease->n;
@@ -579,8 +613,8 @@ enum hd_err hd_dispatch_restore(struct hd_dispatch *d, const struct hd_dispatch_
 	enum hd_err err = check_row(d, row, diag);
 	if (!err)
 		err = add(d, row, &j, diag);
-	if (!err && row->state == HD_DISPATCH_OPEN && !row->cancel)
-		err = dispatch_arrive(d, j, diag);
+	if (!err)
+		err = dispatch_admit_first(d, j, lease && lease->state != HD_LEASE_RELEASED, diag);
 	if (!err && lease && lease->state != HD_LEASE_RELEASED)
 		err = take_lease(d, j, lease, diag);
 	return err;

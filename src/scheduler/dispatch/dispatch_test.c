@@ -72,16 +72,46 @@ static void a_death_at_any_record_or_order_loses_no_job_and_runs_none_twice(void
 	}
 }
 
+/* After up to two others, held, limited, as an array: by chance. */
+static void submit_by_chance(struct world *w)
+{
+	struct hd_job_terms t = { .held = !draw(w, 6), .limit_s = draw(w, 4) ? 0 : 10 + (double)draw(w, 60),
+		.nafter = w->njobs > 2 ? (uint32_t)draw(w, 3) : 0 };
+	uint32_t n = w->njobs + 4 < JOBS && !draw(w, 5) ? 2 + (uint32_t)draw(w, 3) : 0;
+	uint64_t steps = 20 + draw(w, 200);
+
+	for (uint32_t i = 0; i < t.nafter; i++)
+		t.after[i] = (struct hd_after){ .job = 1 + draw(w, w->njobs),
+			.kind = (enum hd_after_kind)draw(w, HD_AFTER_NKINDS) };
+	t.at_once = n ? (uint32_t)draw(w, 3) : 0;
+	submit_on(w, steps, 1 + (uint32_t)draw(w, 3), &t, n);
+}
+
+/* None runs on beyond its limit: but for the time in which it leaves, or is killed, and two long passes. */
+static void check_limits(const struct world *w)
+{
+	for (uint64_t id = 1; id <= w->njobs; id++)
+		CHECK(!(w->row[id].terms.limit_s > 0) || w->ran_s[id] <= w->row[id].terms.limit_s + 15 + 16,
+			"job %llu ran for %g s of %g s", (unsigned long long)id, w->ran_s[id],
+			w->row[id].terms.limit_s);
+}
+
 static void happen(struct world *w)
 {
 	uint64_t id = 1 + draw(w, w->njobs ? w->njobs : 1);
 	uint32_t v = (uint32_t)draw(w, DEVICES);
 	struct hd_dispatch_outs outs;
 
-	switch (draw(w, 12)) {
+	switch (draw(w, 13)) {
 	case 0:
-		if (w->njobs < JOBS)
+		if (w->njobs < JOBS && draw(w, 2))
 			submit(w, 20 + draw(w, 200), 1 + (uint32_t)draw(w, 3));
+		else if (w->njobs < JOBS)
+			submit_by_chance(w);
+		break;
+	case 12:
+		if (id <= w->njobs)
+			(void)hold(w, id, draw(w, 2));
 		break;
 	case 1:
 		if (draw(w, 4) == 0 && hd_dispatch_job(w->d, id) &&
@@ -137,7 +167,7 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 {
 	static const char *const policies[] = { "las", "wfs", "fifo", "isolated", "makespan", "wfs", "sjf",
 		"las-plain" };
-	uint32_t resized = 0, moved = 0, killed = 0, crashes = 0;
+	uint32_t resized = 0, moved = 0, killed = 0, crashes = 0, held = 0, late = 0, broken = 0, tasks = 0;
 	const char *more = getenv("HD_DISPATCH_SEEDS");
 	(void)state;
 
@@ -156,8 +186,17 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 			}
 		for (uint64_t id = 0; id <= JOBS; id++)
 			w.stubborn[id] = false;
+		for (uint64_t id = 1; id <= w.njobs; id++)
+			(void)hold(&w, id, false);
 		run_out(&w);
 		check_done(&w);
+		check_limits(&w);
+		held += w.nheld;
+		for (uint64_t id = 1; id <= w.njobs; id++) {
+			late += w.row[id].state == HD_DISPATCH_TIMEOUT;
+			broken += strstr(w.row[id].why, "ended otherwise") != NULL;
+			tasks += w.row[id].terms.array != 0;
+		}
 		resized += w.nresized;
 		moved += w.nmoved;
 		killed += w.nkilled;
@@ -166,6 +205,10 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 	}
 	CHECK(resized > DRAWS(10) && moved > 0 && killed > 0 && crashes > DRAWS(100),
 		"%u resized, %u moved, %u killed, %u crashes", resized, moved, killed, crashes);
+	CHECK(held > DRAWS(20) && late > 0 && broken > 0 && tasks > DRAWS(20),
+		"%u held, %u beyond their limit, %u after one that ended otherwise, %u tasks", held, late,
+			broken,
+		tasks);
 }
 
 static void a_log_repeated_writes_the_same_bytes(void **state)

@@ -27,6 +27,9 @@ struct live {
 	struct hd_dispatch_lease lease;           /* RELEASED: none */
 	bool row_dirty, lease_dirty;
 	bool going;                               /* its run was seen */
+	/* rule 12: its terms let it take part; the rounds have it */
+	bool admitted, in_rounds;
+	bool warned;                              /* its limit is near, and that was said */
 	bool again;                               /* after its run left: it commits to start elsewhere */
 	bool killed;                              /* by us, for being late */
 	uint32_t n_seen;                          /* workers that take part */
@@ -106,6 +109,24 @@ HD_MUST_USE enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live
 HD_MUST_USE enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag);
 void dispatch_charge(struct hd_dispatch *d, double until_s);
 
+/* terms.c: which jobs take part (rule 12), and until when. */
+HD_MUST_USE enum hd_err dispatch_check_terms(const struct hd_dispatch *d, const struct hd_dispatch_job *row,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_admit(struct hd_dispatch *d, struct hd_diag *diag);
+/* of one that is restored, before all others are there */
+HD_MUST_USE enum hd_err dispatch_admit_first(struct hd_dispatch *d, struct live *j, bool leased,
+	struct hd_diag *diag);
+/* neither a target nor a place in the rounds any more */
+void dispatch_withdraw(struct hd_dispatch *d, struct live *j);
+/* those that run after it */
+void dispatch_settle(struct hd_dispatch *d, const struct live *of, bool done);
+const struct hd_after *dispatch_broken(const struct live *j);
+HD_MUST_USE enum hd_err dispatch_limits(struct hd_dispatch *d, struct hd_diag *diag);
+/* when its limit changes something */
+double dispatch_limit_s(const struct hd_dispatch *d, const struct live *j);
+/* ends what was counted as running */
+void dispatch_stop_counting(const struct hd_dispatch *d, struct hd_dispatch_job *row);
+
 /* carry.c: from what is held towards the targets. */
 HD_MUST_USE enum hd_err dispatch_carry(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j,
@@ -116,7 +137,7 @@ double dispatch_patience_s(const struct hd_dispatch *d, const struct live *j);
 /* rate.c */
 void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row);
 /* ends a stretch, begins the next */
-bool dispatch_is_here(const struct live *j);                          /* open, and not asked to end */
+bool dispatch_is_here(const struct live *j);                          /* the rounds have it */
 void dispatch_measure(struct hd_dispatch *d, struct live *j);
 void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double *rate);
 

@@ -9,6 +9,24 @@
 
 /* ---- records ---- */
 
+static void put_terms(struct hd_json_writer *w, const struct hd_dispatch_job *r)
+{
+	const struct hd_job_terms *t = &r->terms;
+	char after[HD_TERMS_TEXT];
+
+	hd_json_put_bool(w, "timeout", r->timeout);
+	hd_json_put_f64(w, "ran_s", r->ran_s);
+	hd_json_put_f64(w, "from_s", r->from_s);
+	hd_json_put_bool(w, "held", t->held);
+	hd_json_put_f64(w, "limit_s", t->limit_s);
+	hd_json_put_f64(w, "expect_s", t->expect_s);
+	hd_json_put_i64(w, "array", (int64_t)t->array);
+	hd_json_put_i64(w, "index", t->index);
+	hd_json_put_i64(w, "at_once", t->at_once);
+	hd_terms_put_after(t, after);
+	hd_json_put_text(w, "after", after);
+}
+
 static void put_row(struct hd_json_writer *w, const char *key, const struct hd_dispatch_job *r,
 	uint32_t ntypes)
 {
@@ -30,6 +48,7 @@ static void put_row(struct hd_json_writer *w, const char *key, const struct hd_d
 	hd_json_put_i64(w, "leases", r->leases);
 	hd_json_put_i64(w, "exit", r->exit);
 	hd_json_put_bool(w, "cancel", r->cancel);
+	put_terms(w, r);
 	hd_json_open_array(w, "rate");
 	for (uint32_t t = 0; t < ntypes; t++) {
 		hd_json_open_array(w, NULL);
@@ -89,6 +108,25 @@ static enum hd_err read_fields(const struct hd_json *json, const struct field *f
 	return err;
 }
 
+/* A log of a program without terms has none. */
+static enum hd_err read_terms(const struct hd_json *json, struct hd_dispatch_job *r, struct hd_diag *diag)
+{
+	struct hd_job_terms *t = &r->terms;
+	const struct field fields[] = { { "timeout", &r->timeout, BOOL, 0 }, { "ran_s", &r->ran_s, F64, 0 },
+		{ "from_s", &r->from_s, F64, 0 }, { "held", &t->held, BOOL, 0 }, { "limit_s", &t->limit_s, F64, 0 },
+		{ "expect_s", &t->expect_s, F64, 0 }, { "array", &t->array, U64, INT64_MAX },
+		{ "index", &t->index, U32, HD_TERMS_INDEX }, { "at_once", &t->at_once, U32, HD_TERMS_TASKS } };
+	const char *after = "";
+
+	r->from_s = -1;
+	if (!hd_json_find(json, "held"))
+		return HD_OK;
+	enum hd_err err = read_fields(json, fields, sizeof fields / sizeof *fields, diag);
+	if (!err)
+		err = hd_json_get_text(json, "after", &after, diag);
+	return err ? err : hd_terms_get_after(t, after, diag);
+}
+
 static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *r, struct hd_diag *diag)
 {
 	uint32_t state = 0;
@@ -104,6 +142,8 @@ static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *
 	*r = (struct hd_dispatch_job){ 0 };
 	enum hd_err err = read_fields(json, fields, sizeof fields / sizeof *fields, diag);
 	r->state = (enum hd_dispatch_state)state;
+	if (!err)
+		err = read_terms(json, r, diag);
 	if (!err)
 		err = hd_json_get(json, "rate", HD_JSON_ARRAY, &rates, diag);
 	for (size_t t = 0; !err && t < hd_json_count(rates); t++) {
@@ -237,8 +277,14 @@ static void put_event(struct hd_json_writer *w, const struct hd_dispatch_event *
 		hd_json_put_bool(w, "early", true);
 	if (e->text)
 		hd_json_put_text(w, "text", e->text);
-	if (e->row)
+	if (e->row && e->n < 2)
 		put_row(w, "row", e->row, ntypes);
+	if (!e->row || e->n < 2)
+		return;
+	hd_json_open_array(w, "rows");
+	for (uint32_t i = 0; i < e->n; i++)
+		put_row(w, NULL, &e->row[i], ntypes);
+	hd_json_close(w);
 }
 
 static void put_out(struct hd_json_writer *w, const struct hd_dispatch_out *o, uint32_t ntypes)
@@ -316,8 +362,22 @@ static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *are
 	return err;
 }
 
+static enum hd_err read_rows(const struct hd_json *rows, struct hd_dispatch_event *e, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	struct hd_dispatch_job *row = NULL;
+	enum hd_err err = hd_json_as(rows, HD_JSON_ARRAY, diag);
+
+	if (!err && (hd_json_count(rows) != e->n || !(row = hd_arena_take(arena, e->n, sizeof *row))))
+		return hd_fail(diag, HD_E_INPUT, "%zu rows of %u tasks", hd_json_count(rows), e->n);
+	for (uint32_t i = 0; i < e->n && !err; i++)
+		err = read_row(hd_json_item(rows, i), &row[i], diag);
+	e->row = row;
+	return err;
+}
+
 static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_event *e,
-	struct hd_dispatch_job *row, struct hd_diag *diag)
+	struct hd_dispatch_job *row, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct field fields[] = { { "job", &e->job, U64, INT64_MAX },
 		{ "step", &e->step, U64, INT64_MAX }, { "lease", &e->lease, U32, UINT32_MAX },
@@ -345,11 +405,12 @@ static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_eve
 		err = read_row(hd_json_find(json, "row"), row, diag);
 		e->row = row;
 	}
-	return err;
+	return err || !hd_json_find(json, "rows") ? err : read_rows(hd_json_find(json, "rows"), e, arena,
+		diag);
 }
 
 static enum hd_err repeat(struct hd_dispatch **d, const struct hd_json *json, struct hd_arena *arena,
-	struct hd_text *again, struct hd_diag *diag)
+	struct hd_arena *lines, struct hd_text *again, struct hd_diag *diag)
 {
 	struct hd_dispatch_setting set = { 0 };
 	struct hd_dispatch_lease lease;
@@ -381,7 +442,7 @@ static enum hd_err repeat(struct hd_dispatch **d, const struct hd_json *json, st
 	}
 	err = hd_json_get_f64(json, "at", &at_s, diag);
 	if (!err)
-		err = read_event(json, &event, &row, diag);
+		err = read_event(json, &event, &row, lines, diag);
 	return err ? err : hd_dispatch_step(*d, &event, at_s, &outs, diag);
 }
 
@@ -404,7 +465,7 @@ enum hd_err hd_dispatch_replay(const char *name, const char *log, size_t len, st
 		hd_arena_reset(&lines);
 		err = hd_json_parse(&lines, where, log + at, n, &json, diag);
 		if (!err)
-			err = repeat(&d, json, arena, again, diag);
+			err = repeat(&d, json, arena, &lines, again, diag);
 		at += n + 1;
 	}
 	hd_dispatch_destroy(d);

@@ -6,12 +6,26 @@
 
 #define CONFIRMS 0.1                              /* no news: less would not make new shares either */
 
+/* Steps/s on `scale` devices of speed 1. */
+static double guess(const struct hd_dispatch *d, const struct hd_dispatch_job *row)
+{
+	double fastest = 0;
+
+	for (uint32_t t = 0; t < d->set.ntypes; t++)
+		if (row->rate[t].steps_s != 0)
+			fastest = fmax(fastest, d->type[t].speed);
+	return row->terms.expect_s > 0 && row->steps && fastest > 0 ?
+		(double)row->steps / row->terms.expect_s / fastest : row->scale;
+}
+
 void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row)
 {
+	double plain = guess(d, row);
+
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		struct hd_dispatch_rate *r = &row->rate[t];
 		bool asked = r->steps_s >= 0;
-		*r = (struct hd_dispatch_rate){ asked ? r->steps_s : d->type[t].speed * row->scale, -1,
+		*r = (struct hd_dispatch_rate){ asked ? r->steps_s : d->type[t].speed * plain, -1,
 			asked ? HD_RATE_ASKED : HD_RATE_GUESSED };
 	}
 }

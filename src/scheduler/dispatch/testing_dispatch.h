@@ -42,11 +42,11 @@ struct world {
 	uint64_t worker[DEVICES];         /* job of the worker there; 0: none */
 	bool device_out[DEVICES], barren[DEVICES];       /* barren: whoever is started there ends at once */
 	struct fake_run run[JOBS + 1];
-	double speed_of[JOBS + 1];
+	double speed_of[JOBS + 1], ran_s[JOBS + 1];      /* ran: with workers, in all its runs */
 	bool stubborn[JOBS + 1];          /* does not obey STOP */
 	/* when the machine is to be dropped */
 	int crash_at, point;              /* records and orders so far; below 0: never */
-	uint32_t crashes, nresized, nmoved, nkilled, nstarts;
+	uint32_t crashes, nresized, nmoved, nkilled, nstarts, nheld;
 	struct hd_text log;
 	struct hd_arena arena;
 };
@@ -81,6 +81,47 @@ static inline void check_disk(const struct world *w)
 			of[l->device[i]] = id;
 		}
 	}
+	for (uint64_t id = 1; id <= w->njobs; id++) {
+		uint32_t n = 0;
+		for (uint64_t k = 1; k <= w->njobs; k++)
+			n += w->row[k].terms.array == id && w->lease[k].state != HD_LEASE_RELEASED;
+		CHECK(w->row[id].terms.array != id || !w->row[id].terms.at_once ||
+			n <= w->row[id].terms.at_once, "%u tasks of array %llu have leases, %u may", n,
+			(unsigned long long)id, w->row[id].terms.at_once);
+	}
+}
+
+/* By the disk: of the first task of an array, all of them. */
+static inline enum hd_after_now judge(const struct world *w, const struct hd_after *a)
+{
+	uint32_t open = 0, failed = 0;
+
+	for (uint64_t id = a->job; id <= w->njobs; id++) {
+		if (id != a->job && w->row[id].terms.array != a->job)
+			break;
+		open += w->row[id].state == HD_DISPATCH_OPEN;
+		failed += w->row[id].state != HD_DISPATCH_OPEN && w->row[id].state != HD_DISPATCH_DONE;
+	}
+	if (a->kind == HD_AFTER_OK)
+		return failed ? HD_AFTER_BROKEN : open ? HD_AFTER_WAITS : HD_AFTER_MET;
+	if (a->kind == HD_AFTER_FAIL)
+		return failed ? HD_AFTER_MET : open ? HD_AFTER_WAITS : HD_AFTER_BROKEN;
+	return open ? HD_AFTER_WAITS : HD_AFTER_MET;
+}
+
+/* What a job runs after, judged by the disk alone. */
+static inline void check_terms(const struct world *w, uint64_t job)
+{
+	const struct hd_job_terms *t = &w->row[job].terms;
+
+	CHECK(!t->held && !w->row[job].timeout, "job %llu is started, and held", (unsigned long long)job);
+	for (uint32_t i = 0; i < t->nafter; i++) {
+		CHECK(judge(w, &t->after[i]) == HD_AFTER_MET, "job %llu is started after %s of job %llu, "
+			"which is %s",
+			(unsigned long long)job, hd_after_name(t->after[i].kind),
+			(unsigned long long)t->after[i].job,
+			hd_dispatch_state_name(w->row[t->after[i].job].state));
+	}
 }
 
 static inline bool leased(const struct world *w, uint64_t job, uint32_t device)
@@ -109,6 +150,7 @@ static inline void do_start(struct world *w, const struct hd_dispatch_out *o)
 	CHECK(w->row[o->job].state == HD_DISPATCH_OPEN, "job %llu is started, and is %s",
 		(unsigned long long)o->job,
 		hd_dispatch_state_name(w->row[o->job].state));
+	check_terms(w, o->job);
 	if (r->alive || (r->left >= 0 && r->lease == o->lease))
 		/* its lock is held, or what it left behind is of this lease */
 		return;
@@ -239,6 +281,7 @@ static inline bool step(struct world *w, const struct hd_dispatch_event *e)
 		if (o->kind == HD_DISPATCH_DO_LEASE)
 			w->lease[o->job] = *o->held;
 		w->nresized += o->kind == HD_DISPATCH_DO_NOTE && !strcmp(o->name, "resize");
+		w->nheld += o->kind == HD_DISPATCH_DO_NOTE && !strcmp(o->name, "hold");
 		w->nmoved += o->kind == HD_DISPATCH_DO_NOTE && !strcmp(o->name, "move");
 	}
 	check_disk(w);
@@ -265,6 +308,7 @@ static inline void compute(struct world *w, double took_s)
 		for (uint32_t v = 0; v < DEVICES; v++)
 			rate += w->worker[v] == id ? w->speed_of[id] * (v < 3 ? 2 : 1) : 0;
 		r->steps += rate * took_s;
+		w->ran_s[id] += workers_of(w, id) ? took_s : 0;
 		if (r->steps >= (double)w->row[id].steps) {
 			r->steps = (double)w->row[id].steps;
 			r->times_done++;
@@ -362,16 +406,47 @@ static inline void finish(struct world *w)
 	hd_arena_finish(&w->arena);
 }
 
+/* As the daemon does: what a job runs after is judged of those that are over. n tasks of an array, 0: one
+ * job. */
+static inline void submit_on(struct world *w, uint64_t steps, uint32_t scale,
+	const struct hd_job_terms *terms,
+	uint32_t n)
+{
+	uint32_t first = w->njobs + 1, count = n ? n : 1;
+	struct hd_dispatch_job row[JOBS];
+
+	for (uint32_t i = 0; i < count; i++)
+		row[i] = (struct hd_dispatch_job){ .id = first + i, .scale = scale, .weight = 1,
+			.deadline_s = INFINITY, .steps = steps, .min = strcmp(w->policy, "wfs") ? 0 : 1,
+			.max = strcmp(w->policy, "wfs") ? 0 : 3, .nvns = 16,
+			.rate = { { -1, -1, HD_RATE_GUESSED }, { -1, -1, HD_RATE_GUESSED } } };
+	do {                                      /* dropped before it was stored: the user tries again */
+		for (uint32_t i = 0; i < count; i++) {
+			row[i].terms = *terms;
+			row[i].terms.array = n ? first : 0;
+			row[i].terms.index = i;
+			for (uint32_t k = 0; k < terms->nafter; k++) {
+				struct hd_after *a = &row[i].terms.after[k];
+				a->now = judge(w, a);
+			}
+		}
+		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .row = row, .n =
+			n });
+	} while (w->njobs < first + count - 1);
+}
+
 static inline void submit(struct world *w, uint64_t steps, uint32_t scale)
 {
-	const struct hd_dispatch_job row = { .id = w->njobs + 1, .scale = scale, .weight = 1,
-		.deadline_s = INFINITY, .steps = steps,
-		.min = strcmp(w->policy, "wfs") ? 0 : 1, .max = strcmp(w->policy, "wfs") ? 0 : 3, .nvns = 16,
-		.rate = { { -1, -1, HD_RATE_GUESSED }, { -1, -1, HD_RATE_GUESSED } } };
+	submit_on(w, steps, scale, &(struct hd_job_terms){ 0 }, 0);
+}
 
-	do                                        /* dropped before it was stored: the user tries again */
-		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .row = &row });
-	while (w->njobs < row.id);
+static inline bool hold(struct world *w, uint64_t id, bool held)
+{
+	const struct hd_dispatch_job *row = hd_dispatch_job(w->d, id);
+
+	if (!row || row->state != HD_DISPATCH_OPEN || row->cancel || row->terms.held == held)
+		return true;
+	return step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_HOLD, .job = id, .ok = held });
 }
 
 static inline bool is_over(const struct world *w)

@@ -44,6 +44,42 @@ static void fill_types(const struct hd_dispatch *d, const struct live *j, double
 /* with more the policy is not asked for ways out: it would be, a dozen times, while leases wait */
 enum { ASK_JOBS = 500 };
 
+/* What its terms say (rule 12); false: nothing. */
+static bool explain_terms(const struct live *j, struct hd_dispatch_why *why)
+{
+	const struct hd_job_terms *t = &j->row.terms;
+	const struct hd_after *waits = NULL;
+
+	for (uint32_t i = 0; i < t->nafter && !waits; i++)
+		waits = t->after[i].now == HD_AFTER_WAITS ? &t->after[i] : NULL;
+	if (j->admitted)
+		return false;
+	if (t->held) {
+		why->code = codes[WHY_HELD];
+		snprintf(why->text, sizeof why->text, "it is held; `heddle release %llu` lets it go on",
+			(unsigned long long)j->row.id);
+	} else if (waits) {
+		why->code = codes[WHY_DEPENDS];
+		snprintf(why->text, sizeof why->text, "it runs after %llu:%s, and job %llu is not over",
+			(unsigned long long)waits->job, hd_after_name(waits->kind),
+				(unsigned long long)waits->job);
+	} else if (t->at_once) {
+		why->code = codes[WHY_ARRAY_FULL];
+		snprintf(why->text, sizeof why->text, "%u tasks of array %llu run, which is as many as may "
+			"at once",
+			t->at_once, (unsigned long long)t->array);
+	}
+	return why->code[0];
+}
+
+bool hd_dispatch_kept_back(const struct hd_dispatch *d, uint64_t id, struct hd_dispatch_why *why)
+{
+	const struct live *j = dispatch_find(d, id);
+
+	*why = (struct hd_dispatch_why){ .code = "" };
+	return j && j->row.state == HD_DISPATCH_OPEN && !j->row.cancel && explain_terms(j, why);
+}
+
 /* Shares and walk: the rounds tell. */
 static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if,
 	const atomic_bool *stop,
@@ -116,5 +152,5 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 			"%u devices are given to it, and others are about to leave them", j->ntarget);
 		return HD_OK;
 	}
-	return explain_share(d, j, now_s, what_if, stop, why, diag);
+	return explain_terms(j, why) ? HD_OK : explain_share(d, j, now_s, what_if, stop, why, diag);
 }

@@ -176,10 +176,9 @@ enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job
 	enum hd_err err;
 
 	rounds_bury(r);
-	if (r->njobs && r->job[r->njobs - 1].id >= job->id)
-		return hd_fail(diag, HD_E_INVAL, "job %llu arrives after job %llu: ids ascend",
-			(unsigned long long)job->id,
-			(unsigned long long)r->job[r->njobs - 1].id);
+	if (rounds_job(r, job->id))
+		return hd_fail(diag, HD_E_INVAL, "job %llu arrives, and is there",
+			(unsigned long long)job->id);
 	if ((err = hd_grow(&r->job, &r->jobs_cap, (uint64_t)r->njobs + 1, sizeof *r->job,
 		"entries of the rounds", diag)))
 		return err;
@@ -190,7 +189,10 @@ enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job
 		if (r->type[t].n && (err = add(r, &cell, diag)))
 			return err;
 	}
-	r->job[r->njobs++] = (struct round_job){ .id = job->id, .scale = job->scale, .switch_s = switch_s,
+	uint32_t at = r->njobs++;
+	for (; at && r->job[at - 1].id > job->id; at--)          /* one that was held is older than others */
+		r->job[at] = r->job[at - 1];
+	r->job[at] = (struct round_job){ .id = job->id, .scale = job->scale, .switch_s = switch_s,
 		.held = UINT32_MAX };
 	r->stale = true;
 	return HD_OK;
