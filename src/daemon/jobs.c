@@ -11,7 +11,7 @@
 #include "driver/db.h"
 
 static const struct hd_db_kind file = {
-	.id = 0x48444c4a /* "HDLJ" */, .version = 1, .name = "store of a scheduler",
+	.id = 0x48444c4a /* "HDLJ" */, .version = 2, .name = "store of a scheduler",
 		.busy = "another scheduler serves this folder",
 	.damaged = "the runs beside it can be resumed one by one",
 	.tables =
@@ -32,6 +32,11 @@ static const struct hd_db_kind file = {
 		" text TEXT NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS event_job ON event (job, number);"
 		"CREATE TABLE IF NOT EXISTS ordered (job INTEGER PRIMARY KEY, hash TEXT NOT NULL);"
+		/* of version 2; a job of an older store has no row, and no terms */
+		"CREATE TABLE IF NOT EXISTS terms (job INTEGER PRIMARY KEY, held INTEGER NOT NULL,"
+		" timeout INTEGER NOT NULL, ran_s REAL NOT NULL, from_s REAL NOT NULL,"
+		" limit_s REAL NOT NULL, expect_s REAL NOT NULL, array INTEGER NOT NULL,"
+		" place INTEGER NOT NULL, at_once INTEGER NOT NULL, runs_after TEXT NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS word (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 };
@@ -39,8 +44,10 @@ static const struct hd_db_kind file = {
 #define COLUMNS "j.id, j.name, j.user, coalesce(j.key, ''), j.run, j.digest, j.state, j.scale, j.min, " \
 	"j.max, j.nvns, j.weight, j.submitted_s, j.started_s, j.ended_s, j.deadline_s, j.steps, j.done, " \
 	"j.failures, j.leases, j.exit, j.cancel, j.why, j.rates, l.number, l.epoch, l.state, l.over, " \
-	"l.since_s, l.until_s, l.devices, coalesce(o.hash, '') FROM job j " \
-	"LEFT JOIN lease l ON l.job = j.id LEFT JOIN ordered o ON o.job = j.id "
+	"l.since_s, l.until_s, l.devices, coalesce(o.hash, ''), t.held, t.timeout, t.ran_s, t.from_s, " \
+	"t.limit_s, t.expect_s, t.array, t.place, t.at_once, t.runs_after FROM job j " \
+	"LEFT JOIN lease l ON l.job = j.id LEFT JOIN ordered o ON o.job = j.id " \
+	"LEFT JOIN terms t ON t.job = j.id "
 
 /*        id          text */
 #define ASKS(X) \
@@ -49,6 +56,8 @@ static const struct hd_db_kind file = {
 	X(ROW,      "UPDATE job SET state = ?, scale = ?, min = ?, max = ?, nvns = ?, weight = ?, submitted_s = ?, started_s = ?, ended_s = ?, " \
 		    "deadline_s = ?, steps = ?, done = ?, failures = ?, leases = ?, exit = ?, cancel = ?, " \
 		    "why = ?, rates = ? WHERE id = ?") \
+	X(TERMS,    "INSERT OR REPLACE INTO terms (job, held, timeout, ran_s, from_s, limit_s, expect_s, array, place, at_once, " \
+		    "runs_after) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") \
 	X(LEASE,    "INSERT INTO lease (job, number, epoch, state, over, since_s, until_s, devices) VALUES (?, ?, ?, ?, ?, ?, ?, ?) " \
 		    "ON CONFLICT (job) DO UPDATE SET number = excluded.number, epoch = excluded.epoch, " \
 		    "state = excluded.state, over = excluded.over, " \
@@ -61,6 +70,8 @@ static const struct hd_db_kind file = {
 	X(NUMBER_OF, "SELECT value FROM number WHERE name = ?") \
 	X(WORD,     "INSERT INTO word (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value") \
 	X(WORD_OF,  "SELECT value FROM word WHERE name = ?") \
+	X(UNWORD,   "DELETE FROM word WHERE name = ?") \
+	X(WORDS,    "SELECT name, value FROM word WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name") \
 	X(GET,      "SELECT " COLUMNS "WHERE j.id = ?") \
 	X(BY_NAME,  "SELECT max(id) FROM job WHERE name = ?") \
 	X(BY_KEY,   "SELECT max(id) FROM job WHERE key = ?") \
@@ -209,6 +220,27 @@ enum hd_err hd_jobs_put_card(struct hd_jobs *s, const struct hd_jobs_card *card,
 	return put(s, ASK_ORDERED, diag);
 }
 
+static enum hd_err put_terms(struct hd_jobs *s, const struct hd_dispatch_job *r, struct hd_diag *diag)
+{
+	const struct hd_job_terms *t = &r->terms;
+	const double real[] = { r->ran_s, r->from_s, t->limit_s, t->expect_s };
+	const int64_t count[] = { (int64_t)t->array, t->index, t->at_once };
+	sqlite3_stmt *ask = s->ask[ASK_TERMS];
+	char after[HD_TERMS_TEXT];
+	int at = 1;
+
+	sqlite3_bind_int64(ask, at++, (int64_t)r->id);
+	sqlite3_bind_int64(ask, at++, t->held);
+	sqlite3_bind_int64(ask, at++, r->timeout);
+	for (size_t i = 0; i < sizeof real / sizeof *real; i++)
+		sqlite3_bind_double(ask, at++, real[i]);
+	for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+		sqlite3_bind_int64(ask, at++, count[i]);
+	hd_terms_put_after(t, after);
+	bind_text(ask, at, after);
+	return put(s, ASK_TERMS, diag);
+}
+
 /* An INFINITY comes back as one; SQLite knows no NaN. */
 enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, struct hd_diag *diag)
 {
@@ -235,7 +267,8 @@ enum hd_err hd_jobs_put_row(struct hd_jobs *s, const struct hd_dispatch_job *r, 
 			r->rate[t].outlier, (int)r->rate[t].from);
 	bind_text(ask, at++, buf);
 	sqlite3_bind_int64(ask, at, (int64_t)r->id);
-	return put(s, ASK_ROW, diag);
+	enum hd_err err = put(s, ASK_ROW, diag);
+	return err ? err : put_terms(s, r, diag);
 }
 
 enum hd_err hd_jobs_put_lease(struct hd_jobs *s, const struct hd_dispatch_lease *l, struct hd_diag *diag)
@@ -359,7 +392,30 @@ static bool state_of(const char *name, enum hd_dispatch_state *state)
 	return false;
 }
 
-enum { LEASE_AT = 24, ORDER_AT = 31 };            /* columns: the first of the lease, the last */
+/* columns: the first of the lease, the order, the first of the terms */
+enum { LEASE_AT = 24, ORDER_AT = 31, TERMS_AT = 32 };
+
+static enum hd_err read_terms(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_dispatch_job *r,
+	struct hd_diag *diag)
+{
+	struct hd_job_terms *t = &r->terms;
+	double *const real[] = { &r->ran_s, &r->from_s, &t->limit_s, &t->expect_s };
+	uint32_t *const whole[] = { &t->index, &t->at_once };
+	int at = TERMS_AT;
+
+	r->from_s = -1;
+	if (sqlite3_column_type(ask, at) == SQLITE_NULL)
+		return HD_OK;
+	t->held = sqlite3_column_int(ask, at++);
+	r->timeout = sqlite3_column_int(ask, at++);
+	for (size_t i = 0; i < sizeof real / sizeof *real; i++)
+		*real[i] = sqlite3_column_double(ask, at++);
+	t->array = (uint64_t)sqlite3_column_int64(ask, at++);
+	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+		*whole[i] = (uint32_t)sqlite3_column_int64(ask, at++);
+	return hd_terms_get_after(t, text_of(ask, at), NULL) ? damaged(s, r->id, "what it runs after", diag) :
+		HD_OK;
+}
 
 static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs_card *card,
 	struct hd_dispatch_job *r, struct hd_diag *diag)
@@ -389,7 +445,8 @@ static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs
 	r->exit = sqlite3_column_int(ask, at++);
 	r->cancel = sqlite3_column_int(ask, at++);
 	snprintf(r->why, sizeof r->why, "%s", text_of(ask, at++));
-	return read_rates(s, text_of(ask, at), r) ? HD_OK : damaged(s, r->id, "a rate", diag);
+	return read_rates(s, text_of(ask, at), r) ? read_terms(s, ask, r, diag) :
+		damaged(s, r->id, "a rate", diag);
 }
 
 static enum hd_err read_devices(struct hd_jobs *s, const char *text, struct hd_dispatch_lease *l,
@@ -555,6 +612,29 @@ enum hd_err hd_jobs_get_word(struct hd_jobs *s, const char *name, char *value, s
 {
 	*value = 0;
 	return named(s, ASK_WORD_OF, name, take_word, &(struct jobs_word){ value, cap }, diag);
+}
+
+enum hd_err hd_jobs_drop_word(struct hd_jobs *s, const char *name, struct hd_diag *diag)
+{
+	bind_text(s->ask[ASK_UNWORD], 1, name);
+	return put(s, ASK_UNWORD, diag);
+}
+
+enum hd_err hd_jobs_words(struct hd_jobs *s, const char *prefix, enum hd_err (*each)(void *user,
+	const char *name, const char *value, struct hd_diag *diag), void *user, struct hd_diag *diag)
+{
+	sqlite3_stmt *ask = s->ask[ASK_WORDS];
+	enum hd_err err = HD_OK;
+	int code = SQLITE_DONE;
+
+	bind_text(ask, 1, prefix);
+	while (!err && (code = sqlite3_step(ask)) == SQLITE_ROW)
+		err = each(user, text_of(ask, 0) + strlen(prefix), text_of(ask, 1), diag);
+	if (!err && code != SQLITE_DONE)
+		err = hd_db_fail(&s->db, code, "read", diag);
+	sqlite3_reset(ask);
+	sqlite3_clear_bindings(ask);
+	return err;
 }
 
 enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, uint32_t limit,

@@ -9,7 +9,10 @@
  * 3. A file that is not ours, newer, or damaged is HD_E_INTEGRITY and stays as it is.
  * 4. Devices and types are stored by name, so pools may grow or be listed otherwise at the next start. A
  *    lease of a device that is no more is HD_E_INVAL.
- * 5. The newest HD_JOBS_EVENTS events are kept, and less than 256 older ones; jobs that are over stay.
+ * 5. A store of version 1 knew no terms (scheduler/terms.h): opened here it becomes one of version 2, its
+  * jobs
+ *    have none, and the program that wrote it refuses it from then on, for it would run jobs that are held.
+ * 6. The newest HD_JOBS_EVENTS events are kept, and less than 256 older ones; jobs that are over stay.
  *
  * Ownership: open/close; what a callback is shown holds until it returns. Threads: one. Writes block for
  * an fsync at commit. */
@@ -61,6 +64,8 @@ HD_MUST_USE enum hd_err hd_jobs_put_number(struct hd_jobs *jobs, const char *nam
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_put_word(struct hd_jobs *jobs, const char *name, const char *value,
 	struct hd_diag *diag);
+/* also when there is none */
+HD_MUST_USE enum hd_err hd_jobs_drop_word(struct hd_jobs *jobs, const char *name, struct hd_diag *diag);
 
 /* A named number; HD_E_NOTFOUND. */
 HD_MUST_USE enum hd_err hd_jobs_get_number(struct hd_jobs *jobs, const char *name, double *value,
@@ -68,6 +73,10 @@ HD_MUST_USE enum hd_err hd_jobs_get_number(struct hd_jobs *jobs, const char *nam
 /* A named text; HD_E_NOTFOUND, then `value` is "". One that is longer than `cap` is cut. */
 HD_MUST_USE enum hd_err hd_jobs_get_word(struct hd_jobs *jobs, const char *name, char *value, size_t cap,
 	struct hd_diag *diag);
+/* The words whose names begin so, by name; `each` is shown what follows the prefix, and changes none. */
+HD_MUST_USE enum hd_err hd_jobs_words(struct hd_jobs *jobs, const char *prefix,
+	enum hd_err (*each)(void *user, const char *name, const char *value, struct hd_diag *diag),
+	void *user, struct hd_diag *diag);
 /* HD_E_NOTFOUND; card, row, lease may be NULL; a job without a lease has one that is RELEASED. */
 HD_MUST_USE enum hd_err hd_jobs_get(struct hd_jobs *jobs, uint64_t id, struct hd_jobs_card *card,
 	struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,

@@ -51,6 +51,12 @@ static struct hd_dispatch_job a_row(uint64_t id)
 		.weight = 0.1 + (double)id, .submitted_s = 1.0 / 3,
 		.started_s = -1, .ended_s = -1, .deadline_s = INFINITY, .steps = 1000, .done = id,
 		.failures = 2, .leases = 3, .exit = -1,
+		.timeout = id == 1, .ran_s = 1.0 / 9, .from_s = id == 1 ? 17.5 : -1,
+		.terms = id != 1 ? (struct hd_job_terms){ 0 } : (struct hd_job_terms){ .held = true,
+			.limit_s = 0.3,
+		.expect_s = 1e6 / 7, .array = 1, .index = 1000000,
+		.at_once = 7, .nafter = 2, .after = { { 3, HD_AFTER_FAIL, HD_AFTER_BROKEN },
+		{ 9, HD_AFTER_ANY, HD_AFTER_WAITS } } },
 		.why = "because 'it' is", .rate = { { 0.1, -1, HD_RATE_MEASURED },
 		{ 1.0 / 7, 12.5, HD_RATE_ASKED } } };
 }
@@ -76,6 +82,8 @@ static void same_row(const struct hd_dispatch_job *a, const struct hd_dispatch_j
 	CHECK(a->weight == b->weight && a->submitted_s == b->submitted_s && a->started_s == b->started_s &&
 		a->ended_s == b->ended_s &&
 		a->deadline_s == b->deadline_s, "times");
+	CHECK(a->timeout == b->timeout && a->ran_s == b->ran_s && a->from_s == b->from_s &&
+		!memcmp(&a->terms, &b->terms, sizeof a->terms), "terms");
 }
 
 static void what_was_committed_is_there_to_the_bit_and_nothing_else(void **state)
@@ -233,6 +241,9 @@ static void the_youngest_job_of_a_run_is_found(void **state)
 	hd_jobs_close(jobs);
 }
 
+static const struct hd_db_kind raw = { .id = 0x48444c4a, .version = 2, .name = "store", .busy = "busy",
+	.damaged = "", .tables = "" };
+
 static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it(void **state)
 {
 	struct hd_jobs_card card = { .id = 1, .name = "a", .run = "/runs/a", .key = "k",
@@ -252,8 +263,6 @@ static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted
 	assert_string_equal(got.order, card.order);
 	hd_jobs_close(jobs);
 
-	static const struct hd_db_kind raw = { .id = 0x48444c4a, .version = 1, .name = "store",
-		.busy = "busy", .damaged = "", .tables = "" };
 	assert_int_equal(hd_db_open(&db, path, &raw, NULL), HD_OK);
 	assert_int_equal(hd_db_run(&db, "DROP TABLE ordered", NULL), HD_OK);
 	hd_db_close(&db);
@@ -294,6 +303,67 @@ static enum hd_err count_event(void *user, const struct hd_jobs_event *e, struct
 
 /* 10,000 jobs in the queue: a page and the counts are index scans. The time is printed, the pages are
  * counted. */
+static void a_store_without_terms_becomes_one_that_its_program_refuses(void **state)
+{
+	struct hd_db_kind older = raw;
+	struct hd_dispatch_job row, want = a_row(1);
+	struct hd_diag diag = { "" };
+	struct hd_db db;
+	(void)state;
+
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
+	put(jobs, 1, "");
+	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	hd_jobs_close(jobs);
+	assert_int_equal(hd_db_open(&db, path, &raw, NULL), HD_OK);
+	assert_int_equal(hd_db_run(&db, "DROP TABLE terms; PRAGMA user_version = 1", NULL), HD_OK);
+	hd_db_close(&db);
+	older.version = 1;
+	assert_int_equal(hd_db_open(&db, path, &older, NULL), HD_OK);
+	hd_db_close(&db);
+	jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_get(jobs, 1, NULL, &row, NULL, NULL), HD_OK);
+	want.terms = (struct hd_job_terms){ 0 };
+	want.timeout = false;
+	want.ran_s = 0;
+	want.from_s = -1;
+	same_row(&row, &want);
+	hd_jobs_close(jobs);
+	assert_int_equal(hd_db_open(&db, path, &older, &diag), HD_E_INTEGRITY);
+	CHECK(strstr(diag.text, "is of version 2, this program reads up to 1"), "%s", diag.text);
+	hd_db_close(&db);
+}
+
+struct heard { uint32_t n; char text[200]; };
+
+static enum hd_err hear(void *user, const char *name, const char *value, struct hd_diag *diag)
+{
+	struct heard *h = user;
+	(void)diag;
+
+	h->n++;
+	snprintf(h->text + strlen(h->text), sizeof h->text - strlen(h->text), "[%s=%s]", name, value);
+	return HD_OK;
+}
+
+static void words_are_listed_by_what_their_names_begin_with(void **state)
+{
+	struct heard heard = { 0 };
+	(void)state;
+
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_put_word(jobs, "drain b", "2", NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_word(jobs, "drain a", "1", NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_word(jobs, "drain", "3", NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_word(jobs, "drain c", "4", NULL), HD_OK);
+	assert_int_equal(hd_jobs_drop_word(jobs, "drain c", NULL), HD_OK);
+	assert_int_equal(hd_jobs_drop_word(jobs, "none", NULL), HD_OK);
+	assert_int_equal(hd_jobs_words(jobs, "drain ", hear, &heard, NULL), HD_OK);
+	assert_string_equal(heard.text, "[a=1][b=2]");
+	hd_jobs_close(jobs);
+}
+
 static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 {
 	uint64_t n[HD_DISPATCH_NSTATES], leased[HD_LEASE_NSTATES], number = 0;
@@ -375,6 +445,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it, fresh, gone),
 		cmocka_unit_test_setup_teardown(the_youngest_job_of_a_run_is_found, fresh, gone),
+		cmocka_unit_test_setup_teardown(a_store_without_terms_becomes_one_that_its_program_refuses,
+			fresh, gone),
+		cmocka_unit_test_setup_teardown(words_are_listed_by_what_their_names_begin_with, fresh, gone),
 		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh,
 		gone),
 		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),
