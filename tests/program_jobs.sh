@@ -30,6 +30,16 @@ expect 2 heddle submit mlp.yaml --dir d --scale 1.5
 says '--scale 1.5'
 expect 2 heddle submit mlp.yaml --dir d --rates cpu:fast
 says '--rates cpu'
+expect 2 heddle submit mlp.yaml --dir d --after 7:good
+says '--after 7:good: jobs with commas'
+expect 2 heddle submit mlp.yaml --dir d --after 7,,8
+says 'jobs with commas'
+expect 2 heddle submit mlp.yaml --dir d --array 9-0
+says 'array "9-0": indices as 0-9'
+expect 2 heddle submit mlp.yaml --dir d --time never
+says '--time never: a time'
+expect 2 heddle submit mlp.yaml --dir d --expect 0s
+says '--expect 0s: a time'
 expect 2 heddle prio 1 -1 --dir d
 says 'a weight from'
 expect 2 heddle explain ../etc --dir d
@@ -70,7 +80,11 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/v1/jobs":
             q = dict(p.split("=") for p in query.split("&"))
             first = int(q.get("after", 0)) + 1
-            if q.get("state") == "queued":
+            if q.get("state") == "timeout":
+                jobs, more = [summary(i, "done" if i < 4 else "running") for i in range(1, 7)], False
+                for j in jobs[1:5]: j["array"] = 2
+                for j in jobs[:3]: j["ended_s"] = 9
+            elif q.get("state") == "queued":
                 jobs, more = [summary(7, "queued", "others are before it")], True
             else:
                 jobs = [summary(i, "running" if i % 2 else "queued") for i in range(first, first + 2)]
@@ -115,6 +129,10 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/jobs":
             why = {"why": "UNRUNNABLE: none has 2"} if name == "large" else {}
             self.answer(200, {"id": 9, "name": name, "run": "/d/runs/9-mlp", "state": "queued", **why})
+        elif self.path == "/v1/jobs/7/cancel" and ask.get("tasks"):
+            self.answer(200, {"id": 7, "state": "cancelled", "tasks": 3})
+        elif self.path in ("/v1/jobs/7/hold", "/v1/jobs/7/release"):
+            self.answer(200, {"id": 7, "state": "queued", "tasks": 1})
         elif self.path == "/v1/jobs/7/cancel": self.answer(200, {"id": 7, "state": "cancelled"})
         elif self.path == "/v1/jobs/7/priority": self.answer(200, {"id": 7, "priority": ask["priority"]})
         else: self.no(400, -301, "job 8 is over")
@@ -165,6 +183,13 @@ passed "an order without an answer is sent once more, as the same one"
 expect 0 heddle jobs --dir d
 [ "$(grep -c '^ *[1-6] ' out)" = 6 ] || failed "not three pages of two jobs"
 says 'job4             ann        queued               3/10        1     0/2  -'
+expect 0 heddle jobs --dir d --state timeout
+[ "$(grep -c '^ *[1-6] ' out)" = 3 ] || failed "an array is not one line"
+says 'job2             ann        running             12/40        1     4/4  fast  '
+says 'array of 4 tasks: 0 wait, 2 have'
+says 'have devices, 2 are done, 0 ended otherwise'
+expect 0 heddle jobs --dir d --state timeout --tasks
+[ "$(grep -c '^ *[1-6] ' out)" = 6 ] || failed "tasks have no lines of their own"
 expect 0 heddle jobs --dir d --json
 json_ok
 [ "$(wc -l <out)" = 6 ] || failed "not an object a job"
@@ -178,6 +203,19 @@ json_ok
 says '"code":"OUTRANKED"'
 expect 0 heddle cancel 7 --dir d
 says 'job 7 is cancelled'
+expect 0 heddle cancel 7 --tasks --dir d
+says '3 tasks are cancelled'
+expect 0 heddle hold 7 --dir d
+says 'job 7 is queued'
+expect 0 heddle release 7 --dir d
+says 'job 7 is queued'
+expect 0 heddle submit mlp.yaml --dir d --hold --after 7,mine:any --array '0-3%2' --time 2h --expect 90s
+python3 - <<'END' || failed "the terms of an order are wrong"
+import json
+o = json.load(open("asked"))
+assert o["held"] is True and o["after"] == ["7", "mine:any"] and o["array"] == "0-3%2", o
+assert o["limit_s"] == 7200 and o["expect_s"] == 90, o
+END
 expect 0 heddle prio 7 3 --dir d
 says 'job 7 has priority 3'
 expect 0 heddle status --dir d

@@ -169,7 +169,13 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(DEADLINE,    0,   "deadline",      TEXT,   "T",       "when it should be over, from now: 90s, 45min, 12h, 3d") \
 	X(RATES,       0,   "rates",         TEXT,   "TYPE:X,...", "steps/s on each type, where they are known; 0: never there") \
 	X(JOB_NAME,    0,   "name",          TEXT,   "NAME",    "instead of job.name")                             \
-	X(JOB_STATE,   0,   "state",         WORD,   "queued|starting|running|draining|done|failed|cancelled", "only jobs in it") \
+	X(JOB_STATE,   0,   "state",         WORD,   "queued|starting|running|draining|done|failed|cancelled|timeout", "only jobs in it") \
+	X(HELD,        0,   "hold",          FLAG,   "",        "it does not run until `heddle release`")          \
+	X(AFTER,       0,   "after",         TEXT,   "JOB[:ok|:any|:fail],...", "run once these are done (ok), over (any), or ended otherwise (fail)") \
+	X(ARRAY,       0,   "array",         TEXT,   "0-9[%K]", "a job for each index, at most K at once; {index} in -s and --name is the task's") \
+	X(TIME,        0,   "time",          TEXT,   "T",       "of running, as 45min, 12h: at its end the job commits and ends") \
+	X(EXPECT,      0,   "expect",        TEXT,   "T",       "how long it would run on its fastest type: a guess for policies") \
+	X(TASKS,       0,   "tasks",         FLAG,   "",        "all tasks of its array; jobs: a line for each")   \
 	X(WEIGHT,      0,   "weight",        TEXT,   "X",       "of the job: twice as much, twice the share")      \
 	X(SCALE,       0,   "scale",         TEXT,   "N",       "devices that the job wants at once")              \
 	X(ADD,         0,   "add",           TEXT,   "TYPE:N,...", "so many more devices of a type")               \

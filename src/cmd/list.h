@@ -26,6 +26,8 @@
 	X(jobs) \
 	X(explain) \
 	X(cancel) \
+	X(hold) \
+	X(release) \
 	X(prio) \
 	X(sweep) \
 	X(status) \

@@ -20,7 +20,7 @@
 	X(const char *, user, .about = "the user that submitted it; empty: not said",                     \
 		.head = "user", .width = 10)                                                                \
 	X(const char *, state,                                                                              \
-		.about = "queued, starting, running, draining, done, failed or cancelled",                  \
+		.about = "queued, starting, running, draining, done, failed, cancelled or timeout",         \
 		.head = "state", .width = 9)                                                                \
 	X(int64_t, step, .about = "steps that are committed", .head = "step", .width = 15,                  \
 		.total = "steps")                                                                           \
@@ -38,6 +38,15 @@
 	X(double, ended_s, .about = "when it was over; -1: not yet", .unit = "s")                           \
 	X(double, deadline_s, .about = "when it should be over; -1: none", .unit = "s")                     \
 	X(int64_t, exit, .negative = true, .about = "exit code of the job; -1: not over")                   \
+	X(bool, held, .may_lack = true, .about = "it is held: it does not run until it is released")        \
+	X(int64_t, array, .may_lack = true, .about = "the first task of the array it is in; 0: of none")     \
+	X(int64_t, index, .may_lack = true, .about = "of a task, in its array")                             \
+	X(const char *, after, .may_lack = true,                                                            \
+		.about = "what it runs after, as 7:ok:waits; waits, met or broken; empty: nothing")         \
+	X(double, limit_s, .may_lack = true, .unit = "s", .about = "of running time; 0: no limit")         \
+	X(double, expected_s, .may_lack = true, .unit = "s",                                                \
+		.about = "how long it was said to run on its fastest type; 0: not said")                    \
+	X(double, took_s, .may_lack = true, .unit = "s", .about = "how long it ran, all runs together")     \
 	X(const char *, why, .about = "why it is in that state, a sentence; may be empty", .head = "why")
 
 #define HD_ANSWER_RATE(X)                                                                                   \
@@ -65,6 +74,8 @@
 	X(const char *, name, .about = "its name")                                                          \
 	X(const char *, run, .about = "its run directory")                                                  \
 	X(const char *, state, .about = "as of a job")                                                      \
+	X(int64_t, tasks, .may_lack = true,                                                                 \
+		.about = "of its array: they have the numbers from id on; 0: it is no array")               \
 	X(const char *, why, .may_lack = true,                                                              \
 		.about = "why it cannot run as things are; empty: it can")
 
@@ -96,7 +107,8 @@
 
 #define HD_ANSWER_STATE(X)                                                                                  \
 	X(int64_t, id, .about = "its number")                                                               \
-	X(const char *, state, .about = "as of a job")
+	X(const char *, state, .about = "as of a job")                                                      \
+	X(int64_t, tasks, .may_lack = true, .about = "jobs that were changed")
 
 #define HD_ANSWER_PRIORITY(X)                                                                               \
 	X(int64_t, id, .about = "its number")                                                               \

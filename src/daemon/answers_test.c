@@ -9,11 +9,14 @@
 #define RUNNING "{\"id\":1,\"name\":\"a\",\"user\":\"\",\"state\":\"running\",\"step\":3433," \
 	"\"steps\":200000,\"priority\":1,\"scale\":1,\"devices_n\":1,\"type\":\"fast\"," \
 	"\"rate\":724.1200348936667,\"submitted_s\":2.9701122040000003,\"started_s\":2.991546671," \
-	"\"ended_s\":-1,\"deadline_s\":-1,\"exit\":-1,\"why\":\"\""
+	"\"ended_s\":-1,\"deadline_s\":-1,\"exit\":-1,\"held\":true,\"array\":7," \
+	"\"index\":2,\"after\":\"5:ok:met\",\"limit_s\":3600,\"expected_s\":60,\"took_s\":1.5,\"why\":\"\""
 static const struct hd_answer_job running = { .id = 1, .name = "a", .user = "", .state = "running",
 	.step = 3433, .steps = 200000, .priority = 1, .scale = 1, .devices_n = 1, .type = "fast",
 	.rate = 724.1200348936667, .submitted_s = 2.9701122040000003, .started_s = 2.991546671,
-	.ended_s = -1, .deadline_s = -1, .exit = -1, .why = "" };
+	.ended_s = -1, .deadline_s = -1, .exit = -1, .held = true,
+	.array = 7, .index = 2, .after = "5:ok:met", .limit_s = 3600, .expected_s = 60, .took_s = 1.5,
+	.why = "" };
 
 static void jobs_are_written_as_before(void **state)
 {
@@ -34,9 +37,10 @@ static void jobs_are_written_as_before(void **state)
 		.devices = { devices, 1 }, .lease = "held", .rates = { .at = rates, .n = 2 }, .leases = 1,
 		.run = "/tmp/d/runs/1-tiny", .digest = "", .paid = { 36, 9, { 1, 2, 3, 4, 5, 6, 7, 8 } });
 	CHECK_ANSWER(submitted, "{\"id\":4,\"name\":\"made-up\",\"run\":\"/tmp/d/runs/4-made-up\","
-		"\"state\":\"queued\",\"why\":\"\"}", .id = 4, .name = "made-up",
+		"\"state\":\"queued\",\"tasks\":3,\"why\":\"\"}", .tasks = 3, .id = 4, .name = "made-up",
 		.run = "/tmp/d/runs/4-made-up", .state = "queued", .why = "");
-	CHECK_ANSWER(state, "{\"id\":3,\"state\":\"cancelled\"}", .id = 3, .state = "cancelled");
+	CHECK_ANSWER(state, "{\"id\":3,\"state\":\"cancelled\",\"tasks\":1}", .id = 3, .state =
+		"cancelled", .tasks = 1);
 	CHECK_ANSWER(priority, "{\"id\":2,\"priority\":2.5}", .id = 2, .priority = 2.5);
 }
 

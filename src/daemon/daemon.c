@@ -61,7 +61,7 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 /* ---- an event ---- */
 
 static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *outs,
-	const struct hd_jobs_card *card, const char *digest, uint64_t job,
+	const struct hd_jobs_card *card, const char *digest, const struct hd_dispatch_event *event,
 	struct hd_diag *diag)
 {
 	double now_s = daemon_now_s(d), began_s = hd_dispatch_began_s(d->dispatch);
@@ -69,8 +69,8 @@ static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *out
 	uint64_t number;
 	enum hd_err err = hd_jobs_begin(d->jobs, diag);
 
-	if (!err && card)
-		err = hd_jobs_put_card(d->jobs, card, diag);
+	for (uint32_t i = 0; card && i < (event->n ? event->n : 1) && !err; i++)
+		err = hd_jobs_put_card(d->jobs, &card[i], diag);
 	for (size_t i = 0; i < outs->n && !err; i++) {
 		const struct hd_dispatch_out *o = &outs->at[i];
 		if (o->kind == HD_DISPATCH_DO_JOB)
@@ -83,7 +83,7 @@ static enum hd_err store(struct hd_daemon *d, const struct hd_dispatch_outs *out
 				.text = o->text }, &number, diag);
 	}
 	if (!err && digest && *digest)
-		err = hd_jobs_put_digest(d->jobs, job, digest, diag);
+		err = hd_jobs_put_digest(d->jobs, event->job, digest, diag);
 	if (!err)
 		err = hd_jobs_put_number(d->jobs, "now_s", now_s, diag);
 	if (!err)
@@ -146,7 +146,7 @@ static enum hd_err one(struct hd_daemon *d, const struct hd_dispatch_event *even
 	if (err == HD_E_INVAL || err == HD_E_NOTFOUND)
 		return err;
 	if (!err && (card || digest || has_records(&outs)))
-		err = store(d, &outs, card, digest, event->job, diag);
+		err = store(d, &outs, card, digest, event, diag);
 	if (err) {
 		/* the disk is right, this machine is not: the next daemon begins from the disk */
 		d->broken = err;

@@ -23,7 +23,7 @@ static const char *state_of(const struct hd_dispatch_job *row, const struct hd_d
 }
 
 static const char *const states[] = { "queued", "starting", "running", "draining", "done", "failed",
-	"cancelled" };
+	"cancelled", "timeout" };
 enum { NSTATES = sizeof states / sizeof *states };
 
 static const struct watch *watched(const struct hd_daemon *d, uint64_t job)
@@ -35,7 +35,7 @@ static const struct watch *watched(const struct hd_daemon *d, uint64_t job)
 }
 
 /* Texts that an answer of a job borrows. */
-struct job_texts { char type[HD_DISPATCH_TYPES * 65], why[HD_DISPATCH_WHY]; };
+struct job_texts { char type[HD_DISPATCH_TYPES * 65], why[460], after[HD_TERMS_TEXT]; };
 
 static const char *types_of(const struct hd_daemon *d, const struct hd_dispatch_lease *lease,
 	struct job_texts *texts)
@@ -59,8 +59,14 @@ static const char *why_of(const struct hd_daemon *d, const struct hd_dispatch_jo
 	const struct hd_dispatch_lease *lease, struct job_texts *texts)
 {
 	bool waits = row->state == HD_DISPATCH_OPEN && lease->state == HD_LEASE_RELEASED;
+	struct hd_dispatch_why why;
 
-	return waits && hd_dispatch_unrunnable(d->dispatch, row, texts->why) ? texts->why : row->why;
+	if (waits && hd_dispatch_unrunnable(d->dispatch, row, texts->why))
+		return texts->why;
+	if (!waits || !hd_dispatch_kept_back(d->dispatch, row->id, &why))
+		return row->why;
+	snprintf(texts->why, sizeof texts->why, "%s: %s", why.code, why.text);
+	return texts->why;
 }
 
 static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
@@ -72,6 +78,7 @@ static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jo
 
 	if (seen && lease->state != HD_LEASE_RELEASED && seen->lease == lease->number && seen->step > step)
 		step = seen->step;
+	hd_terms_put_after(&row->terms, texts->after);
 	return (struct hd_answer_job){ .id = (int64_t)card->id, .name = card->name, .user = card->user,
 		.state = state_of(row, lease), .step = (int64_t)step, .steps = (int64_t)row->steps,
 		.priority = row->weight, .scale = row->scale,
@@ -80,6 +87,9 @@ static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jo
 		.submitted_s = row->submitted_s, .started_s = row->started_s, .ended_s = row->ended_s,
 		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s : -1,
 		.exit = row->state == HD_DISPATCH_OPEN ? -1 : row->exit,
+		.held = row->terms.held, .array = (int64_t)row->terms.array, .index = row->terms.index,
+		.after = texts->after, .limit_s = row->terms.limit_s, .expected_s = row->terms.expect_s,
+		.took_s = hd_dispatch_ran_s(row, daemon_now_s(d)),
 		.why = why_of(d, row, lease, texts) };
 }
 
@@ -123,6 +133,20 @@ static enum hd_err same_order(struct hd_daemon *d, const struct hd_json *ask, co
 	return err;
 }
 
+static enum hd_err count_task(void *user, const struct hd_jobs_card *card, const struct hd_dispatch_job *row,
+	const struct hd_dispatch_lease *lease, struct hd_diag *diag)
+{
+	struct hd_answer_submitted *submitted = user;
+
+	(void)card;
+	(void)lease;
+	(void)diag;
+	if (row->terms.array != (uint64_t)submitted->id)
+		return HD_E_NOSPACE;              /* enough */
+	submitted->tasks++;
+	return HD_OK;
+}
+
 static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
@@ -130,23 +154,26 @@ static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_jso
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
 	struct job_texts texts;
+	struct hd_answer_submitted tasks = { .id = (int64_t)id };
 	enum hd_err err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
 
-	if (err)
+	if (!err && row.terms.array == id)
+		err = hd_jobs_list(d->jobs, NULL, id - 1, UINT32_MAX, count_task, &tasks, diag);
+	if (err && err != HD_E_NOSPACE)
 		return err;
 	hd_fields_put(&hd_answer_submitted_fields, 0, &(struct hd_answer_submitted){ .id = (int64_t)id,
-		.name = card.name, .run = card.run, .state = state_of(&row, &lease),
+		.name = card.name, .run = card.run, .state = state_of(&row, &lease), .tasks = tasks.tasks,
 		.why = why_of(d, &row, &lease, &texts) }, w);
 	return HD_OK;
 }
 
-/* An order, made a job by `take`. */
+/* An order, made jobs by `take`. */
 static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
-	enum hd_err (*take)(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card,
-		struct hd_dispatch_job *row, struct hd_diag *diag), struct hd_diag *diag)
+	enum hd_err (*take)(struct hd_daemon *d, const struct hd_json *ask, struct hd_arena *arena,
+		struct hd_daemon_taken *taken, struct hd_diag *diag), struct hd_diag *diag)
 {
-	struct hd_jobs_card card;
-	struct hd_dispatch_job row;
+	struct hd_daemon_taken taken = { 0 };
+	struct hd_arena arena;
 	const char *key = "";
 	uint64_t id = 0;
 	enum hd_err err = hd_json_find(ask, "key") ? hd_json_get_text(ask, "key", &key, diag) : HD_OK;
@@ -159,17 +186,32 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 		err = hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
 	if (!err && hd_dispatch_njobs(d->dispatch) >= HD_DAEMON_QUEUED)
 		err = hd_fail(diag, HD_E_REFUSED, "there are %d jobs that are not over", HD_DAEMON_QUEUED);
-	if (!err)
-		err = take(d, ask, &card, &row, diag);
+	if (err)
+		return err;
+	hd_arena_init(&arena, 0);
+	err = take(d, ask, &arena, &taken, diag);
 	(void)HD_FAILPOINT(DAEMON_TAKE);
-	if (!err)
-		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT,
-			.job = card.id, .row = &row }, &card, NULL, diag);
-	return err ? err : put_submitted(d, card.id, w, diag);
+	if (!err) {
+		id = taken.card->id;
+		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .job = id,
+			.row = taken.row, .n = taken.tasks }, taken.card, NULL, diag);
+	}
+	hd_arena_finish(&arena);
+	return err ? err : put_submitted(d, id, w, diag);
 }
 
-ANSWER(submit) { return take_order(d, ask, w, daemon_take_job, diag); }
-ANSWER(continue) { return take_order(d, ask, w, daemon_continue_job, diag); }
+static enum hd_err take_continued(struct hd_daemon *d, const struct hd_json *ask, struct hd_arena *arena,
+	struct hd_daemon_taken *taken, struct hd_diag *diag)
+{
+	*taken = (struct hd_daemon_taken){ .n = 1, .card = hd_arena_take(arena, 1, sizeof *taken->card),
+		.row = hd_arena_take(arena, 1, sizeof *taken->row) };
+	if (!taken->card || !taken->row)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a job");
+	return daemon_continue_job(d, ask, taken->card, taken->row, diag);
+}
+
+ANSWER(submit) { return take_order(d, ask, w, daemon_take_jobs, diag); }
+ANSWER(continue) { return take_order(d, ask, w, take_continued, diag); }
 
 /* Jobs that are written one at a time, as they come from the store. */
 struct listing {
@@ -229,7 +271,8 @@ ANSWER(jobs)
 
 	if (!err && l.state && state_number(l.state) == NSTATES)
 		err = hd_fail(diag, HD_E_INVAL,
-			"state \"%.40s\": queued, starting, running, draining, done, failed or cancelled",
+			"state \"%.40s\": queued, starting, running, draining, done, failed, cancelled or "
+			"timeout",
 			l.state);
 	if (!err)
 		err = read_count(ask, "after", 0, INT64_MAX, &l.after, diag);
@@ -350,21 +393,70 @@ static enum hd_err feed_job(struct hd_daemon *d, struct hd_dispatch_event *event
 	return err ? err : hd_jobs_get(d->jobs, event->job, card, row, lease, diag);
 }
 
-ANSWER(cancel)
+/* All tasks of the job's array: those that are over, or are so already, are passed over. */
+static enum hd_err feed_tasks(struct hd_daemon *d, const struct hd_dispatch_event *of, int64_t *n,
+	struct hd_diag *diag)
 {
-	struct hd_dispatch_event event = { .kind = HD_DISPATCH_IN_CANCEL };
+	struct hd_dispatch_job row;
+	enum hd_err err = hd_jobs_get(d->jobs, of->job, NULL, &row, NULL, diag);
+	uint64_t array = err ? 0 : row.terms.array;
+
+	if (!err && !array)
+		return hd_fail(diag, HD_E_INVAL, "job %llu is no task of an array",
+			(unsigned long long)of->job);
+	for (uint64_t id = array; !err && !hd_jobs_get(d->jobs, id, NULL, &row, NULL, NULL) &&
+		row.terms.array == array; id++) {
+		struct hd_dispatch_event event = *of;
+		struct hd_diag why = { "" };
+		event.job = id;
+		enum hd_err one = row.state == HD_DISPATCH_OPEN ? daemon_feed(d, &event, NULL, NULL, &why) :
+			HD_E_INVAL;
+		*n += !one;
+		if (one && one != HD_E_INVAL && one != HD_E_NOTFOUND)
+			err = hd_fail(diag, one, "%s", why.text);
+	}
+	return err;
+}
+
+static enum hd_err change_job(struct hd_daemon *d, struct hd_dispatch_event *event, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag)
+{
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
-	enum hd_err err = daemon_find_job(d, ask, "job", &event.job, diag);
+	bool tasks = false;
+	int64_t n = 0;
+	enum hd_err err = daemon_find_job(d, ask, "job", &event->job, diag);
 
-	if (!err)
-		err = feed_job(d, &event, &card, &row, &lease, diag);
+	if (!err && hd_json_find(ask, "tasks"))
+		err = hd_json_get_bool(ask, "tasks", &tasks, diag);
+	if (!err && tasks)
+		err = feed_tasks(d, event, &n, diag);
+	if (!err && tasks)
+		err = hd_jobs_get(d->jobs, event->job, &card, &row, &lease, diag);
+	else if (!err)
+		err = feed_job(d, event, &card, &row, &lease, diag);
 	if (err)
 		return err;
-	hd_fields_put(&hd_answer_state_fields, 0, &(struct hd_answer_state){ .id = (int64_t)event.job,
-		.state = state_of(&row, &lease) }, w);
+	hd_fields_put(&hd_answer_state_fields, 0, &(struct hd_answer_state){ .id = (int64_t)event->job,
+		.state = state_of(&row, &lease), .tasks = tasks ? n : 1 }, w);
 	return HD_OK;
+}
+
+ANSWER(cancel)
+{
+	return change_job(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL }, ask, w, diag);
+}
+
+ANSWER(hold)
+{
+	return change_job(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_HOLD, .ok = true }, ask,
+		w, diag);
+}
+
+ANSWER(release)
+{
+	return change_job(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_HOLD }, ask, w, diag);
 }
 
 ANSWER(prio)
@@ -424,7 +516,8 @@ static void count_states(const uint64_t n[HD_DISPATCH_NSTATES], const uint64_t l
 	const uint64_t of[NSTATES] = { queued, leased[HD_LEASE_OFFERED],
 		leased[HD_LEASE_HELD] + leased[HD_LEASE_RESIZE],
 		leased[HD_LEASE_DRAIN] + leased[HD_LEASE_EXPIRED] + leased[HD_LEASE_KILLED],
-		n[HD_DISPATCH_DONE], n[HD_DISPATCH_FAILED], n[HD_DISPATCH_CANCELLED] };
+		n[HD_DISPATCH_DONE], n[HD_DISPATCH_FAILED], n[HD_DISPATCH_CANCELLED],
+		n[HD_DISPATCH_TIMEOUT] };
 	for (int k = 0; k < NSTATES; k++)
 		count[k] = (struct hd_fields_count){ states[k], (int64_t)of[k] };
 }
@@ -651,6 +744,7 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 			struct hd_diag *);
 	} row[] = {
 		{ "submit", answer_submit }, { "continue", answer_continue }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
+		{ "hold", answer_hold }, { "release", answer_release },
 		{ "prio", answer_prio }, { "status", answer_status }, { "hosts", answer_hosts }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },
 		{ "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 		{ "scale", answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },

@@ -99,8 +99,8 @@ struct hd_daemon {
 };
 
 double daemon_now_s(const struct hd_daemon *d);
-/* One event: decided, stored with `card` and `digest` (NULL: none), carried out. Errors of the event
- * itself change nothing; others break. */
+/* One event: decided, stored with `card` (as many as jobs came) and `digest` (NULL: none), carried out.
+ * Errors of the event itself change nothing; others break. */
 HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *event,
 	const struct hd_jobs_card *card, const char *digest,
 	struct hd_diag *diag);
@@ -178,9 +178,13 @@ uint64_t daemon_next_id(const struct hd_daemon *d);
  * (daemon_until.c). */
 HD_MUST_USE enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_diag *diag);
-/* Reads the job, makes its run's folder, fills card and row (submit.c). */
-HD_MUST_USE enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask,
-	struct hd_jobs_card *card, struct hd_dispatch_job *row,
-	struct hd_diag *diag);
+/* What an order comes to: a job, or the tasks of an array; tasks 0: no array. In an arena. */
+struct hd_daemon_taken { uint32_t n, tasks; struct hd_jobs_card *card; struct hd_dispatch_job *row; };
+/* Reads the job, makes the folders of its runs, fills cards and rows (submit.c). */
+HD_MUST_USE enum hd_err daemon_take_jobs(struct hd_daemon *d, const struct hd_json *ask,
+	struct hd_arena *arena, struct hd_daemon_taken *taken, struct hd_diag *diag);
+/* submit_terms.c: terms of an order, but for its array. */
+HD_MUST_USE enum hd_err daemon_read_terms(struct hd_daemon *d, const struct hd_json *ask,
+	struct hd_job_terms *terms, struct hd_diag *diag);
 
 #endif

@@ -18,6 +18,8 @@
  *	                    deadline_s?: from now (default: job.deadline), scale?: devices at once (1),
  *	                    min?, max?: devices of an elastic policy (1, virtual nodes),
  *	                    rates?: {TYPE: steps/s on `scale` devices; 0: never there}, user?,
+ *	                    held?: bool, after?: [texts "JOB:ok", :any, :fail], array?: "0-9%K" ({index} in
+ *	                    set and name is the task's), limit_s?: of running time, expect_s?: a guess of it,
  *	                    key?: a text of at most 64 bytes; the same order with the same key again is
  *	                    answered with the first one's job, another order is HD_E_EXISTS,
  *	                    until?: it is done at this step, before its last one
@@ -26,7 +28,9 @@
  *	jobs     jobs       state?, after?: id (0), limit?: 1..1000 (100)
  *	job      job_whole  job
  *	explain  why        job, policy?: false leaves out the what-if
- *	cancel   state      job
+ *	cancel   state      job, tasks?: bool, all tasks of its array (also of the next two)
+ *	hold     state      job; if it runs it commits and leaves its devices
+ *	release  state      job
  *	prio     priority   job, priority: > 0
  *	scale    scale      job, scale: devices at once, from the next round on
  *	run      run        job
@@ -44,7 +48,7 @@
  *	stop     nothing    drain?: bool (false); the daemon ends after the answer
  *	events   events     after?: number (0), limit?: 1..1000 (100), job?: id
  *
- *	STATE    queued starting running draining done failed cancelled
+ *	STATE    queued starting running draining done failed cancelled timeout
  *
  * Errors: HD_E_INVAL a member is missing or makes no sense, or the job is over; HD_E_NOTFOUND no such job,
  * device; HD_E_INPUT the job file is bad; HD_E_REFUSED no space (disk, too many jobs); HD_E_IO the store

@@ -11,6 +11,8 @@ enum { JOB_TEXT = HD_REST_BODY, NAME = 64, PATH = 4096, DEVICES = 1 << 24 };
 
 #define THE_JOB { "job", HD_REST_JOB, YES, 0, NAME, "which: its id, or its name (the youngest of that name)" }
 
+#define TASKS { "tasks", HD_REST_BOOL, MAY, 0, 0, "true: all tasks of its array" }
+
 const struct hd_rest_route hd_rest_routes[] = {
 	{ "GET", "/v1/jobs", HD_REST_ASK, "jobs", false, true, "jobs, oldest first, a page at a time",
 	  LIST({ "state", HD_REST_TEXT, MAY, 0, NAME, "only jobs in it" },
@@ -29,6 +31,11 @@ const struct hd_rest_route hd_rest_routes[] = {
 		{ "max", HD_REST_INT, MAY, 1, DEVICES, "most devices under an elastic policy (virtual nodes)" },
 		{ "rates", HD_REST_NUMBERS, MAY, 0, 1e12, "steps/s on `scale` devices by type; 0: never there" },
 		{ "until", HD_REST_INT, MAY, 1, 1e15, "it is done at this step, before its last one" },
+		{ "held", HD_REST_BOOL, MAY, 0, 0, "true: it runs once it is released" },
+		{ "after", HD_REST_TEXTS, MAY, 0, 0, "JOB:ok, JOB:any, JOB:fail: runs once these are over so" },
+		{ "array", HD_REST_TEXT, MAY, 0, HD_REST_TARGET, "a job for each index, as 0-9%4: at most 4 at once; {index} in set and name" },
+		{ "limit_s", HD_REST_REAL, MAY, 1e-3, 1e9, "seconds of running time, beyond which it commits and ends" },
+		{ "expect_s", HD_REST_REAL, MAY, 1e-3, 1e9, "seconds it would run on its fastest type: a guess for policies" },
 		{ "user", HD_REST_TEXT, MAY, 0, NAME, "whose it is" },
 		{ "key", HD_REST_TEXT, MAY, 0, NAME, "of this submission: sent again, the same job is answered; another order with it is refused (409)" }),
 	  &hd_answer_submitted_fields },
@@ -47,8 +54,12 @@ const struct hd_rest_route hd_rest_routes[] = {
 	  LIST(THE_JOB, { "policy", HD_REST_BOOL, MAY, 0, 0,
 	  "false: without asking the policy what would help" }),
 	  &hd_answer_why_fields },
-	{ "POST", "/v1/jobs/{job}/cancel", HD_REST_ASK, "cancel", true, true, "ends a job", LIST(THE_JOB),
+	{ "POST", "/v1/jobs/{job}/cancel", HD_REST_ASK, "cancel", true, true, "ends a job", LIST(THE_JOB, TASKS),
 	  &hd_answer_state_fields },
+	{ "POST", "/v1/jobs/{job}/hold", HD_REST_ASK, "hold", true, false, "holds a job; if it runs it commits and leaves",
+	  LIST(THE_JOB, TASKS), &hd_answer_state_fields },
+	{ "POST", "/v1/jobs/{job}/release", HD_REST_ASK, "release", true, false, "lets a held job go on",
+	  LIST(THE_JOB, TASKS), &hd_answer_state_fields },
 	{ "POST", "/v1/jobs/{job}/priority", HD_REST_ASK, "prio", true, false, "gives a job another weight",
 	  LIST(THE_JOB, { "priority", HD_REST_REAL, YES, 1e-6, 1e6, "the weight" }),
 	  &hd_answer_priority_fields },

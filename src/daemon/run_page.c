@@ -21,7 +21,7 @@ static struct hd_answer_job job_of(const struct hd_live *l)
 		.step = l->step, .steps = l->steps,
 		.priority = 1, .scale = l->target, .devices_n = l->members, .type = "",
 		.rate = l->step_ms > 0 ? 1e3 / l->step_ms : 0, .submitted_s = -1, .started_s = -1,
-		.ended_s = -1, .deadline_s = -1, .exit = l->exit, .why = l->why };
+		.ended_s = -1, .deadline_s = -1, .exit = l->exit, .after = "", .why = l->why };
 }
 
 static enum hd_err answer_jobs(struct run_answer *a, struct hd_diag *diag)
@@ -106,7 +106,8 @@ static enum hd_err answer_cancel(struct run_answer *a, struct hd_diag *diag)
 	enum hd_err err = hd_reach_ask(&a->page->reach, a->page->run, "{\"do\":\"stop\"}", &answer, diag);
 
 	if (!err)
-		hd_fields_put(&hd_answer_state_fields, 0, &(struct hd_answer_state){ 1, "stopping" }, a->w);
+		hd_fields_put(&hd_answer_state_fields, 0, &(struct hd_answer_state){ 1, "stopping", 1 },
+			a->w);
 	return err;
 }
 

@@ -45,8 +45,22 @@ static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_
 	return HD_OK;
 }
 
-static enum hd_err read_sets(const struct hd_json *ask, struct hd_arena *arena, struct hd_job_set *set,
-	uint32_t *n, struct hd_diag *diag)
+/* Which of the jobs of an order: a task puts its index into -s and names. */
+struct task { bool of_array; uint32_t index; };
+
+static const char *for_task(const char *text, const struct task *task, struct hd_arena *arena)
+{
+	struct hd_text to;
+
+	if (!task->of_array)
+		return text;
+	hd_text_init(&to, arena);
+	hd_tasks_put(text, task->index, &to);
+	return to.full ? "" : to.at;
+}
+
+static enum hd_err read_sets(const struct hd_json *ask, const struct task *task, struct hd_arena *arena,
+	struct hd_job_set *set, uint32_t *n, struct hd_diag *diag)
 {
 	const struct hd_json *sets = hd_json_find(ask, "set");
 	enum hd_err err = sets ? hd_json_as(sets, HD_JSON_ARRAY, diag) : HD_OK;
@@ -55,6 +69,7 @@ static enum hd_err read_sets(const struct hd_json *ask, struct hd_arena *arena, 
 	for (size_t i = 0; sets && !err && i < hd_json_count(sets); i++) {
 		const char *text = "";
 		err = hd_json_as_text(hd_json_item(sets, i), &text, diag);
+		text = for_task(text, task, arena);
 		const char *equal = err ? NULL : strchr(text, '=');
 		if (!err && (!equal || *n == HD_SUBMIT_SETS))
 			return hd_fail(diag, HD_E_INVAL,
@@ -70,8 +85,8 @@ static enum hd_err read_sets(const struct hd_json *ask, struct hd_arena *arena, 
 	return err;
 }
 
-static enum hd_err read_job(const struct hd_json *ask, const char *folder, struct hd_job *job,
-	struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err read_job(const struct hd_json *ask, const struct task *task, const char *folder,
+	struct hd_job *job, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_job_set set[HD_SUBMIT_SETS];
 	struct hd_text warnings;
@@ -83,7 +98,7 @@ static enum hd_err read_job(const struct hd_json *ask, const char *folder, struc
 	if (!err && strlen(text) > HD_SUBMIT_BYTES)
 		err = hd_fail(diag, HD_E_INVAL, "job: a file of %zu bytes", strlen(text));
 	if (!err)
-		err = read_sets(ask, arena, set, &n, diag);
+		err = read_sets(ask, task, arena, set, &n, diag);
 	if (!err)
 		err = hd_job_parse(job, "job", text, strlen(text), set, n, arena, diag, &warnings);
 	if (!err)
@@ -271,6 +286,8 @@ enum hd_err daemon_read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 			row->scale, row->min, row->max, least, most);
 	if (!err && isfinite(deadline_s))
 		row->deadline_s = daemon_now_s(d) + deadline_s;
+	if (!err)
+		err = daemon_read_terms(d, ask, &row->terms, diag);
 	return err ? err : read_rates(d->spec->pools, ask, row, diag);
 }
 
@@ -386,13 +403,29 @@ uint64_t daemon_next_id(const struct hd_daemon *d)
 	return (d->taken > last ? d->taken : last) + 1;
 }
 
-enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card,
-	struct hd_dispatch_job *row, struct hd_diag *diag)
+static enum hd_err read_name(const struct hd_json *ask, const struct task *task, const char *standard,
+	struct hd_jobs_card *card, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const char *name = standard;
+	enum hd_err err = hd_json_find(ask, "name") ? hd_json_get_text(ask, "name", &name, diag) : HD_OK;
+
+	name = err ? "" : for_task(name, task, arena);
+	if (!err && !hd_name_valid(name))
+		return hd_fail(diag, HD_E_INVAL, "name \"%.64s\": 1 to 64 of A-Z a-z 0-9 . _ -", name);
+	if (!err && strspn(name, "0123456789") == strlen(name))
+		return hd_fail(diag, HD_E_INVAL,
+			"name \"%.64s\" is a number, which says which job by its id: give it a letter", name);
+	if (!err)
+		snprintf(card->name, sizeof card->name, "%s", name);
+	return err;
+}
+
+static enum hd_err take_job(struct hd_daemon *d, const struct hd_json *ask, const struct task *task,
+	struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	const char *folder = "", *text = "";
 	struct hd_arena arena;
 
-	*card = (struct hd_jobs_card){ .id = daemon_next_id(d) };
 	hd_arena_init(&arena, 0);
 	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
 	enum hd_err err = job ? hd_json_get_text(ask, "folder", &folder, diag) : hd_fail(diag, HD_E_NOMEM,
@@ -400,27 +433,15 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	if (!err && (*folder != '/' || strlen(folder) >= HD_PATH_CAP / 2))
 		err = hd_fail(diag, HD_E_INVAL, "folder \"%.80s\" is no absolute path", folder);
 	if (!err)
-		err = read_job(ask, folder, job, &arena, diag);
+		err = read_job(ask, task, folder, job, &arena, diag);
 	if (!err)
 		err = daemon_read_row(d, ask, job, row, diag);
 	if (!err)
 		err = daemon_fits(d, row, diag);
 	if (!err)
-		snprintf(card->name, sizeof card->name, "%s", hd_job_text(job, HD_JOB_NAME));
-	if (!err)
-		err = read_text(ask, "name", card->name, sizeof card->name, diag);
-	if (!err && !hd_name_valid(card->name))
-		err = hd_fail(diag, HD_E_INVAL, "name \"%.64s\": 1 to 64 of A-Z a-z 0-9 . _ -", card->name);
-	if (!err && strspn(card->name, "0123456789") == strlen(card->name))
-		err = hd_fail(diag, HD_E_INVAL,
-			"name \"%.64s\" is a number, which says which job by its id: give it a letter",
-			card->name);
+		err = read_name(ask, task, hd_job_text(job, HD_JOB_NAME), card, &arena, diag);
 	if (!err)
 		err = read_text(ask, "user", card->user, sizeof card->user, diag);
-	if (!err)
-		err = read_text(ask, "key", card->key, sizeof card->key, diag);
-	if (!err && card->key[0])
-		hd_hash_hex(daemon_order_hash(ask), card->order);
 	if (!err)
 		err = hd_json_get_text(ask, "job", &text, diag);
 	if (!err)
@@ -429,4 +450,65 @@ enum hd_err daemon_take_job(struct hd_daemon *d, const struct hd_json *ask, stru
 	row->id = card->id;
 	hd_arena_finish(&arena);
 	return err;
+}
+
+/* Nothing of an order that is refused stays. */
+static void drop_runs(struct hd_daemon *d, const struct hd_daemon_taken *taken, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		(void)!hd_fs_remove_tree(d->fs, taken->card[i].run, NULL);
+}
+
+/* A folder for each task, before any of them is stored. */
+static enum hd_err take_each(struct hd_daemon *d, const struct hd_json *ask, const struct hd_tasks *tasks,
+	struct hd_daemon_taken *taken, struct hd_diag *diag)
+{
+	uint64_t first = daemon_next_id(d);
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < taken->n && !err; i++) {
+		const struct task task = { tasks->n > 0, tasks->index[i] };
+		taken->card[i] = (struct hd_jobs_card){ .id = first + i };
+		err = take_job(d, ask, &task, &taken->card[i], &taken->row[i], diag);
+		if (err) {
+			drop_runs(d, taken, i);
+			return err;
+		}
+		if (tasks->n) {
+			taken->row[i].terms.array = first;
+			taken->row[i].terms.index = tasks->index[i];
+			taken->row[i].terms.at_once = tasks->at_once;
+		}
+	}
+	return err;
+}
+
+enum hd_err daemon_take_jobs(struct hd_daemon *d, const struct hd_json *ask, struct hd_arena *arena,
+	struct hd_daemon_taken *taken, struct hd_diag *diag)
+{
+	struct hd_tasks *tasks = hd_arena_take(arena, 1, sizeof *tasks);
+	const char *array = "";
+	enum hd_err err = tasks ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
+
+	if (!err && hd_json_find(ask, "array"))
+		err = hd_json_get_text(ask, "array", &array, diag);
+	if (!err && *array)
+		err = hd_tasks_read(tasks, array, diag);
+	if (err)
+		return err;
+	*taken = (struct hd_daemon_taken){ tasks->n ? tasks->n : 1, tasks->n, NULL, NULL };
+	taken->card = hd_arena_take(arena, taken->n, sizeof *taken->card);
+	taken->row = hd_arena_take(arena, taken->n, sizeof *taken->row);
+	if (!taken->card || !taken->row)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", taken->n);
+	char key[HD_JOBS_KEY + 1] = "";
+	err = read_text(ask, "key", key, sizeof key, diag);
+	if (!err)
+		err = take_each(d, ask, tasks, taken, diag);
+	if (err)
+		return err;
+	memcpy(taken->card->key, key, sizeof key);
+	if (taken->card->key[0])
+		hd_hash_hex(daemon_order_hash(ask), taken->card->order);
+	return HD_OK;
 }

@@ -1,4 +1,4 @@
-/* heddle submit, jobs, explain, cancel, prio: orders and questions to a scheduler. */
+/* heddle submit, jobs, explain, cancel, hold, release, prio: orders and questions to a scheduler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "cmd/json_line.h"
 #include "cmd/session.h"
 #include "cmd/jobs/scheduler.h"
+#include "cmd/jobs/terms.h"
 #include "cmd/sched/input.h"
 
 /* ---- submit ---- */
@@ -21,6 +22,7 @@ struct order {
 	size_t len;
 	char folder[HD_PATH_CAP], key[2 * HD_KEY_BYTES + 1];
 	double priority, deadline_s;              /* 0: not said */
+	struct hd_order_terms terms;
 	int64_t scale;                            /* 0: not said */
 	uint32_t nrates;
 	struct { const char *type; double steps_s; } rate[HD_TYPES_NAMED];
@@ -52,6 +54,21 @@ static enum hd_err make_key(char *key, struct hd_diag *diag)
 	return err;
 }
 
+/* The job as it would be, of an array that of its first task; -s goes along as it was written. */
+static enum hd_err check_job(struct hd_cmd *cmd, struct order *o)
+{
+	const char *set[HD_MAX_SETS];
+
+	memcpy(set, cmd->args.set, sizeof set);
+	enum hd_err err = hd_order_first_task(cmd, &o->terms);
+	if (!err)
+		err = hd_session_job(cmd, cmd->args.pos[0], &o->job, &o->bytes, &o->len);
+	if (!err)
+		err = hd_session_check_model(cmd, &o->job);
+	memcpy(cmd->args.set, set, sizeof set);
+	return err;
+}
+
 static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
 {
 	const struct hd_args *a = &cmd->args;
@@ -74,9 +91,9 @@ static enum hd_err read_order(struct hd_cmd *cmd, struct order *o)
 	o->scale = (int64_t)scale;
 	enum hd_err err = a->has[HD_OPT_RATES] ? hd_sched_each(cmd, HD_OPT_RATES, ":=", put_rate, o) : HD_OK;
 	if (!err)
-		err = hd_session_job(cmd, a->pos[0], &o->job, &o->bytes, &o->len);
+		err = hd_order_terms_read(cmd, &o->terms);
 	if (!err)
-		err = hd_session_check_model(cmd, &o->job);
+		err = check_job(cmd, o);
 	if (!err)
 		err = make_key(o->key, &cmd->diag);
 	return err ? err : hd_proc_folder(o->folder, sizeof o->folder, &cmd->diag);
@@ -127,6 +144,7 @@ static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct
 		hd_json_put_f64(&w, "deadline_s", o->deadline_s);
 	if (o->scale)
 		hd_json_put_i64(&w, "scale", o->scale);
+	hd_order_terms_put(&o->terms, &w);
 	if (o->nrates) {
 		hd_json_open_object(&w, "rates");
 		for (uint32_t i = 0; i < o->nrates; i++)
@@ -175,6 +193,9 @@ static enum hd_err verb_submit(struct hd_cmd *cmd)
 		return err;
 	long long id = job.id;
 	printf("%lld\n", id);
+	if (job.tasks)
+		fprintf(stderr, ">> jobs %lld to %lld are the tasks of its array\n", id, id +
+			(long long)job.tasks - 1);
 	if (*job.why)
 		fprintf(stderr, "heddle: job %lld waits as long as it is so. %s\n", id, job.why);
 	if (!cmd->args.has[HD_OPT_QUIET])
@@ -192,20 +213,69 @@ const struct hd_verb hd_verb_submit = {
 		"The job file, -s and the model are checked here first; relative paths begin in the "
 		"current folder. The job's number goes to stdout.\n"
 		"--scale: devices it wants at once. --rates: its steps/s on that many devices of a "
-		"type, where they are known; others are measured.",
+		"type, where they are known; others are measured. --time: of running; waiting does not "
+		"count.\n"
+		"--after 7,8:any: job 7 must be done, job 8 be over; the first task of an array stands "
+		"for all of them. A job whose other job ended otherwise is cancelled.",
 	.opts = HD_OPTS(HD_OPT_PRIORITY, HD_OPT_DEADLINE, HD_OPT_SCALE, HD_OPT_RATES, HD_OPT_JOB_NAME,
-		HD_OPT_SET),
+		HD_OPT_SET, HD_OPT_HELD, HD_OPT_AFTER, HD_OPT_ARRAY, HD_OPT_TIME, HD_OPT_EXPECT),
 	.run = verb_submit, .test = "program_jobs.sh",
 };
 
 /* ---- jobs ---- */
 
+/* The tasks of an array, which stand together, as one line: the state of the first that is not over, with
+ * sums. n 0: none. */
+struct array_line { struct hd_answer_job job; uint32_t n, waiting, working, done, other; };
+
+static void end_group(struct hd_cmd *cmd, struct array_line *g)
+{
+	char why[120];
+
+	if (!g->n)
+		return;
+	snprintf(why, sizeof why, "array of %u tasks: %u wait, %u have devices, %u are done, %u ended "
+		"otherwise",
+		g->n, g->waiting, g->working, g->done, g->other);
+	g->job.why = why;
+	hd_scheduler_line(cmd, &hd_answer_job_fields, &g->job);
+	*g = (struct array_line){ 0 };
+}
+
+/* Texts of a page do not outlive it: those of the first task are kept apart. */
+static void add_task(struct hd_cmd *cmd, struct array_line *g, const struct hd_answer_job *task)
+{
+	bool over = task->ended_s >= 0, done = !strcmp(task->state, "done");
+
+	if (g->n && g->job.array != task->array)
+		end_group(cmd, g);
+	if (!g->n++) {
+		g->job = *task;
+		g->job.step = g->job.steps = g->job.scale = g->job.devices_n = 0;
+	}
+	if (!over && (g->job.ended_s >= 0 || task->devices_n)) {
+		g->job.state = task->state;
+		g->job.type = task->type;
+		g->job.ended_s = -1;
+	}
+	g->job.step += task->step;
+	g->job.steps += task->steps;
+	g->job.scale += over ? 0 : task->scale;
+	g->job.devices_n += task->devices_n;
+	g->waiting += !over && !task->devices_n;
+	g->working += !over && task->devices_n;
+	g->done += over && done;
+	g->other += over && !done;
+}
+
 static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, int64_t *last)
 {
 	struct hd_answer_job job = { 0 };
+	struct array_line group = { 0 };
 	enum hd_err err = HD_OK;
 
 	for (size_t i = 0; i < hd_json_count(list) && !err; i++) {
+		job = (struct hd_answer_job){ 0 };        /* a scheduler before this one knows no arrays */
 		err = hd_fields_read(&hd_answer_job_fields, 0, hd_json_item(list, i), &job, &cmd->diag);
 		if (err)
 			break;
@@ -216,9 +286,14 @@ static enum hd_err print_page(struct hd_cmd *cmd, const struct hd_json *list, in
 		*last = job.id;
 		if (cmd->args.has[HD_OPT_JSON])
 			err = hd_scheduler_print(cmd, hd_json_item(list, i));
-		else
+		else if (job.array && !cmd->args.has[HD_OPT_TASKS])
+			add_task(cmd, &group, &job);
+		else {
+			end_group(cmd, &group);
 			hd_scheduler_line(cmd, &hd_answer_job_fields, &job);
+		}
 	}
+	end_group(cmd, &group);
 	return err;
 }
 
@@ -253,8 +328,10 @@ static enum hd_err verb_jobs(struct hd_cmd *cmd)
 const struct hd_verb hd_verb_jobs = {
 	.name = "jobs", .args = "", .npos_min = 0, .npos_max = 0,
 	.about = "the jobs of a scheduler, oldest first",
-	.more = "--json: an object a line.",
-	.opts = HD_OPTS(HD_OPT_JOB_STATE),
+	.more =
+		"An array is one line, with the number of its first task and sums over all of them; with "
+		"--tasks each has a line. --json: an object a line, for each task.",
+	.opts = HD_OPTS(HD_OPT_JOB_STATE, HD_OPT_TASKS),
 	.run = verb_jobs, .test = "program_jobs.sh",
 };
 
@@ -327,33 +404,58 @@ const struct hd_verb hd_verb_explain = {
 
 /* ---- cancel, prio ---- */
 
-static enum hd_err verb_cancel(struct hd_cmd *cmd)
+/* A job, or all tasks of its array, and what became of it. `said`: what was done, of tasks. */
+static enum hd_err change(struct hd_cmd *cmd, const char *rest, const char *said)
 {
+	bool tasks = cmd->args.has[HD_OPT_TASKS];
+	struct hd_answer_state is = { 0 };
 	const struct hd_json *answer;
-	const char *state = "";
 	char target[200];
-	int64_t id = 0;
-	enum hd_err err = hd_scheduler_target(cmd, cmd->args.pos[0], "/cancel", target);
+	enum hd_err err = hd_scheduler_target(cmd, cmd->args.pos[0], rest, target);
 
 	if (!err)
-		err = hd_scheduler_ask(cmd, "POST", target, NULL, &answer);
+		err = hd_scheduler_ask(cmd, "POST", target, tasks ? "{\"tasks\":true}" : NULL, &answer);
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		return hd_scheduler_print(cmd, answer);
 	if (!err)
-		err = hd_json_get_i64(answer, "id", 0, INT64_MAX, &id, &cmd->diag);
-	if (!err)
-		err = hd_json_get_text(answer, "state", &state, &cmd->diag);
-	if (!err && !cmd->args.has[HD_OPT_QUIET])
-		printf("job %lld is %s\n", (long long)id, state);
-	return err;
+		err = hd_fields_read(&hd_answer_state_fields, 0, answer, &is, &cmd->diag);
+	if (err || cmd->args.has[HD_OPT_QUIET])
+		return err;
+	if (tasks)
+		printf("%lld tasks are %s\n", (long long)is.tasks, said);
+	else
+		printf("job %lld is %s\n", (long long)is.id, is.state);
+	return HD_OK;
 }
+
+static enum hd_err verb_cancel(struct hd_cmd *cmd) { return change(cmd, "/cancel", "cancelled"); }
+static enum hd_err verb_hold(struct hd_cmd *cmd) { return change(cmd, "/hold", "held"); }
+static enum hd_err verb_release(struct hd_cmd *cmd) { return change(cmd, "/release", "released"); }
 
 const struct hd_verb hd_verb_cancel = {
 	.name = "cancel", .args = "JOB", .npos_min = 1, .npos_max = 1,
 	.about = "end a job of a scheduler",
 	.more = "A job that runs finishes the step at hand and commits; its run directory stays.",
-	.opts = HD_OPTS(),
+	.opts = HD_OPTS(HD_OPT_TASKS),
 	.run = verb_cancel, .test = "program_jobs.sh",
+};
+
+const struct hd_verb hd_verb_hold = {
+	.name = "hold", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "keep a job of a scheduler from running",
+	.more =
+		"A job that runs finishes the step at hand, commits and leaves its devices; nothing is "
+		"lost. `heddle release` lets it go on.",
+	.opts = HD_OPTS(HD_OPT_TASKS),
+	.run = verb_hold, .test = "program_jobs.sh",
+};
+
+const struct hd_verb hd_verb_release = {
+	.name = "release", .args = "JOB", .npos_min = 1, .npos_max = 1,
+	.about = "let a held job of a scheduler go on",
+	.more = "It takes its turn among those that wait.",
+	.opts = HD_OPTS(HD_OPT_TASKS),
+	.run = verb_release, .test = "program_jobs.sh",
 };
 
 static enum hd_err verb_prio(struct hd_cmd *cmd)
