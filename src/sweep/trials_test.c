@@ -192,6 +192,8 @@ static void any_part_of_a_record_makes_the_machine_again(void **state)
 		run_out(&one, &s, n, 4, true, false, &record);
 		const char *want = table_of(&s, &one, &arena);
 		for (size_t len = 0; len <= record.len; len++) {
+			if (len % 13 && record.at[len - 1] != '\n')
+				continue;         /* of the torn ones some: each replays all before it */
 			CHECK(!hd_sweep_replay("r", record.at, len, &hash, &s, rungs, n, &two, &began, &diag),
 				"%zu bytes: %s", len, diag.text);
 			if (len && record.at[len - 1] != '\n' && len != record.len)
