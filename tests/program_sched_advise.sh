@@ -34,15 +34,15 @@ n4,idle,gpu,gpu:v100:2,gpu:v100:0
 c1,idle,cpu,(null),gpu:0
 END
 cat >squeue.csv <<'END'
-JobArrayID,State,UserName,Account,Partition,SubmitTime,StartTime,TimeLimit,tres-alloc,Reason,Name
-90,RUNNING,ann,vision,gpu,1790000000,1790000100,1-00:00:00,"cpu=4,gres/gpu=3,gres/gpu:a100=3",None,old
-101,PENDING,bob,nlp,gpu,1790000300,N/A,04:00:00,"cpu=4,gres/gpu=4,gres/gpu:a100=4",Resources,big
-102_3,PENDING,ann,vision,gpu,1790000400,N/A,UNLIMITED,"cpu=4,gres/gpu=1,gres/gpu:a100=1",Priority,small
-103,PENDING,cy,nlp,gpu,1790000500,N/A,04:00:00,"cpu=4,gres/gpu=4,gres/gpu:a100=4",Priority,next
-104,PENDING,cy,nlp,gpu,1790000600,N/A,04:00:00,"cpu=4,gres/gpu=2",Dependency,after
-105,PENDING,cy,nlp,gpu,1790000700,N/A,04:00:00,"cpu=4,gres/gpu=2,gres/gpu:v100=2",Priority,late
-106,PENDING,cy,nlp,"gpu,long",1790000800,N/A,04:00:00,"cpu=4,gres/gpu=64,gres/gpu:a100=64",Priority,huge
-107,PENDING,cy,nlp,cpu,1790000800,N/A,04:00:00,cpu=4,Priority,none
+JobArrayID,ArrayTaskID,State,UserName,Account,Partition,SubmitTime,StartTime,TimeLimit,tres-alloc,Reason,Name
+90,N/A,RUNNING,ann,vision,gpu,1790000000,1790000100,1-00:00:00,"cpu=4,gres/gpu=3,gres/gpu:a100=3",None,old
+101,N/A,PENDING,bob,nlp,gpu,1790000300,N/A,04:00:00,"cpu=4,gres/gpu=4,gres/gpu:a100=4",Resources,big
+102,3,PENDING,ann,vision,gpu,1790000400,N/A,UNLIMITED,"cpu=4,gres/gpu=1,gres/gpu:a100=1",Priority,small
+103,N/A,PENDING,cy,nlp,gpu,1790000500,N/A,04:00:00,"cpu=4,gres/gpu=4,gres/gpu:a100=4",Priority,next
+104,N/A,PENDING,cy,nlp,gpu,1790000600,N/A,04:00:00,"cpu=4,gres/gpu=2",Dependency,after
+105,N/A,PENDING,cy,nlp,gpu,1790000700,N/A,04:00:00,"cpu=4,gres/gpu=2,gres/gpu:v100=2",Priority,late
+106,N/A,PENDING,cy,nlp,"gpu,long",1790000800,N/A,04:00:00,"cpu=4,gres/gpu=64,gres/gpu:a100=64",Priority,huge
+107,N/A,PENDING,cy,nlp,cpu,1790000800,N/A,04:00:00,cpu=4,Priority,none
 END
 
 PATH=$PWD/bin:$PATH expect 0 heddle sched advise --policy fifo --json
@@ -83,9 +83,9 @@ passed "of files, by several policies"
 
 # any type of GPU in partition long alone; and more than there are where nodes are down
 cat >squeue.csv <<'END'
-JobArrayID,State,UserName,Account,Partition,SubmitTime,StartTime,TimeLimit,tres-alloc,Reason,Name
-201,PENDING,cy,nlp,long,1790000100,N/A,04:00:00,"cpu=4,gres/gpu=1",Resources,any
-202,PENDING,cy,nlp,gpu,1790000200,N/A,04:00:00,"cpu=4,gres/gpu=8,gres/gpu:v100=8",Resources,down
+JobArrayID,ArrayTaskID,State,UserName,Account,Partition,SubmitTime,StartTime,TimeLimit,tres-alloc,Reason,Name
+201,N/A,PENDING,cy,nlp,long,1790000100,N/A,04:00:00,"cpu=4,gres/gpu=1",Resources,any
+202,N/A,PENDING,cy,nlp,gpu,1790000200,N/A,04:00:00,"cpu=4,gres/gpu=8,gres/gpu:v100=8",Resources,down
 END
 PATH=$PWD/bin:$PATH expect 0 heddle sched advise --policy fifo --json
 says '"partition":"long","gpus":1,"type":"","starts":true,"nodes":"n2:1"'

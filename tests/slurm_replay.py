@@ -10,12 +10,12 @@ import csv
 import math
 import sys
 
-HALF = 14 * 86400.0
+WEEK = 7 * 86400.0
 
 
 def setting(text):
     s = {"age": 1000.0, "fairshare": 10000.0, "size": 1000.0, "partition": 1000.0, "qos": 0.0,
-         "max-age": 14 * 86400.0, "half-life": HALF, "limit": 365 * 86400.0, "depth": 100.0,
+         "max-age": WEEK, "half-life": WEEK, "limit": 365 * 86400.0, "depth": 500.0,
          "backfill": "conservative", "small": False}
     for one in filter(None, text.split(",")):
         key, _, value = one.partition("=")

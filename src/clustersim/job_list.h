@@ -138,7 +138,8 @@ HD_MUST_USE enum hd_err hd_job_list_sacct(struct hd_job_list *list, const char *
 	size_t len,
 	const struct hd_job_table_how *how, struct hd_arena *arena, struct hd_diag *diag);
 
-/* `sacct --json` of Slurm 21.08 to 24.05, read as the rows that --parsable would have. */
+/* `sacct --json`, read as the rows that --parsable would have; made-up documents, not recorded ones, are what
+ * it was tried with. */
 bool hd_job_list_json_is(const uint8_t *bytes, size_t len);
 HD_MUST_USE enum hd_err hd_job_list_json(struct hd_job_list *list, const char *name, const uint8_t *bytes,
 	size_t len,

@@ -1,7 +1,8 @@
 /* slurm.h -- the rules of Slurm's own scheduler, as far as the simulator follows them: what the row `slurm`
  * of `heddle sched compare` is.
  *
- * Facts of Slurm's public documents (Multifactor Priority Plugin, Fair Tree, Scheduling Configuration Guide).
+ * A model of the multifactor priority, Fair Tree and backfill that Slurm describes; not compared with a
+ * running Slurm.
  *
  *	priority = floor(age A + fairshare F + job_size J + partition P + qos Q), the words being weights
  *	A   time since submission over max_age, at most 1
@@ -49,9 +50,10 @@ struct hd_slurm_setting {
 	struct hd_slurm_number number[HD_SLURM_NUMBERS];
 };
 
-/* The weights of the example in Slurm's documents; depth is its bf_max_job_test. */
+/* Weights are ours, as a site might set them (Slurm's are 0); max_age, half_life and depth (bf_max_job_test)
+ * are the defaults of slurm.conf(5) in 22.05. */
 #define HD_SLURM_SETTING ((struct hd_slurm_setting){ .age = 1000, .fairshare = 10000, .job_size = 1000, \
-	.partition = 1000, .qos = 0, .max_age_s = 14 * 86400.0, .half_life_s = 14 * 86400.0, \
-	.limit_s = 365 * 86400.0, .depth = 100 })
+	.partition = 1000, .qos = 0, .max_age_s = 7 * 86400.0, .half_life_s = 7 * 86400.0, \
+	.limit_s = 365 * 86400.0, .depth = 500 })
 
 #endif

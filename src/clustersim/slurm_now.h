@@ -1,21 +1,17 @@
 /* slurm_now.h -- what a Slurm cluster is doing now, as squeue and sinfo print it, and what a policy would
-	start
-	next.
+ * start next.
  *
  * `heddle sched advise` reads and prints it; nothing is changed in the cluster.
  *
- *	squeue --noheader --array --states=PENDING,... -O HD_LIVE_SQUEUE       columns of a fixed width, which
- *	sinfo --noheader --Node -O HD_LIVE_SINFO                               Slurm has printed since 16.05
+ *	squeue --noheader --array --states=PENDING,... -O HD_LIVE_SQUEUE       columns of a fixed width, by
+ *	sinfo --noheader --Node -O HD_LIVE_SINFO                               the manual pages of 22.05
  *
  * 1. Now is the latest submission or start that squeue says: only differences of ages count.
  * 2. A node has GPUs of one type, those of its Gres; GresUsed of them are taken. A node that is down,
-	drained,
- *    reserved, powered off or does not answer has none to give. Types are split where nodes of one type are
-	in
- *    different partitions; a job runs on those of its partitions alone.
+ *    drained, reserved, powered off or does not answer has none to give. Types are split where nodes of one
+ *    type are in different partitions; a job runs on those of its partitions alone.
  * 3. Jobs that wait for something else than devices (held, a dependency, a limit of their account) are none
-	of
- *    the policy's: they are listed with Slurm's reason. Jobs without GPUs are counted.
+ *    of the policy's: they are listed with Slurm's reason. Jobs without GPUs are counted.
  * 4. The policy is asked about jobs that wait and devices that are free. Nothing is preempted. What a job has
  *    to do is its limit.
  * 5. Bad input is HD_E_INPUT and says file:line.
@@ -28,8 +24,8 @@
 #include "scheduler/rounds_why.h"
 
 #define HD_LIVE_SQUEUE \
-	"JobArrayID:48,State:16,UserName:48,Account:48,Partition:96,SubmitTime:24,StartTime:24," \
-	"TimeLimit:16,tres-alloc:256,Reason:64,Name:128"
+	"JobArrayID:24,ArrayTaskID:24,State:16,UserName:48,Account:48,Partition:96," \
+	"SubmitTime:24,StartTime:24,TimeLimit:16,tres-alloc:256,Reason:64,Name:128"
 #define HD_LIVE_STATES "PENDING,CONFIGURING,RUNNING,COMPLETING,SUSPENDED,STOPPED"
 #define HD_LIVE_SINFO "NodeHost:96,StateCompact:16,PartitionName:64,Gres:256,GresUsed:256"
 

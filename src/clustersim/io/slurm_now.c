@@ -1,4 +1,4 @@
-/* Columns of a fixed width: a name that is longer is cut by Slurm itself. */
+/* Columns of a fixed width: a cell that Slurm does not cut to it shifts the line, which is refused. */
 #define _GNU_SOURCE
 #include "clustersim/slurm_now.h"
 
@@ -249,7 +249,7 @@ enum hd_err hd_slurm_nodes(struct hd_slurm_now *live, const char *name, const ui
 
 /* ---- jobs ---- */
 
-enum { ID, STATE, USER, ACCOUNT, PARTITION, SUBMIT, START, LIMIT, TRES, REASON, NAME };
+enum { ID, TASK, STATE, USER, ACCOUNT, PARTITION, SUBMIT, START, LIMIT, TRES, REASON, NAME };
 
 /* Slurm's reasons for which it would take more devices, or others' patience. */
 static bool waits_for_devices(const char *reason)
@@ -274,6 +274,18 @@ static uint64_t partitions_of(const struct hd_slurm_now *live, const char *list)
 				bits |= UINT64_C(1) << k;
 	}
 	return bits;
+}
+
+/* "102_3" of a task of an array; its first column is the id of the whole array. */
+static const char *job_id(const struct lines *l, struct hd_arena *arena)
+{
+	const char *task = l->cell[TASK];
+	char id[2 * TEXT];
+
+	const bool is_task = *task >= '0' && *task <= '9';
+
+	(void)snprintf(id, sizeof id, "%s%s%s", l->cell[ID], is_task ? "_" : "", is_task ? task : "");
+	return keep(arena, id);
 }
 
 static enum hd_err read_job(struct hd_slurm_now *live, const struct lines *l, struct hd_arena *arena,
@@ -302,7 +314,7 @@ static enum hd_err read_job(struct hd_slurm_now *live, const struct lines *l, st
 	if (!sacct_limit(l->cell[LIMIT], &job.limit_s))
 		job.limit_s = INFINITY;
 	job.gpus = (uint32_t)n;
-	job.id = keep(arena, l->cell[ID]);
+	job.id = job_id(l, arena);
 	job.user = keep(arena, l->cell[USER]);
 	job.account = keep(arena, l->cell[ACCOUNT]);
 	job.partition = keep(arena, l->cell[PARTITION]);
