@@ -525,7 +525,7 @@ static void say_metrics(struct hd_elastic *e)
 		!(hd_dist_wants(e->worker) & HD_DIST_WANTS_METRICS))
 		return;
 	e->metrics_said = x->step + 1;
-	for (uint32_t b = 0; b < e->nbuckets; b++)
+	for (uint32_t b = 0; b < e->nbuckets && e->partial; b++)
 		e->slots.brings[b] = brings(e, x, b);
 	give(e, &(struct hd_command){ .kind = HD_COMMAND_METRICS, .step = x->step, .round = e->round,
 		.own = e->slots.brings });

@@ -859,7 +859,7 @@ static void memory_that_ends_is_said(void **state)
 		err = hd_elastic_slots_init(&e, &diag);
 		hd_alloc_arm(0);
 		CHECK((err == HD_E_NOMEM && strstr(diag.text, "no memory")) ||
-			(!err && n == 5), "request %d: %d", (int)n, err);
+			(!err && n == 6), "request %d: %d", (int)n, err);
 	}
 	hd_elastic_slots_finish(&e);
 	memset(&e.slots, 0, sizeof e.slots);
