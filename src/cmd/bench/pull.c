@@ -190,7 +190,7 @@ static enum hd_err verb_bench_pull(struct hd_cmd *cmd)
 
 const struct hd_verb hd_verb_bench_pull = {
 	.name = "bench pull", .args = "FILE|JOB", .npos_min = 1, .npos_max = 1,
-	.about = "time a forward pass whose parameters come over a link, by orders of `plan order`",
+	.about = "time a forward pass that waits for its parameters, in orders of `plan order`",
 	.more =
 		"As a worker that serves, or begins a step, has it: one end asks, the other sends each "
 		"parameter as a transfer with the rank of the order, and ops of the graph wait for their "
