@@ -39,11 +39,14 @@ dead() { ! lives; }
 up_or_dead() { dead || { ask /v1/status && [ -s out ]; }; }
 is_up() { ask /v1/status && [ -s out ]; }
 
-# Job $1, under a key: asked for again, it is the same job.
+# Job $1, under a key: asked for again, it is the same job. Every other one runs after the one before it, and
+# has a limit.
 submit()
 {
-	post /v1/jobs "{\"job\":\"$(text "job$(($1 % 3)).yaml")\",\"folder\":\"$work\",\"key\":\"job-$1\"}" \
-		&& [ "$(number id)" ]
+	local terms=
+	[ $(($1 % 2)) = 0 ] || terms=",\"after\":[\"j-$(($1 - 1)):ok\"],\"limit_s\":36000"
+	post /v1/jobs "{\"job\":\"$(text "job$(($1 % 3)).yaml")\",\"folder\":\"$work\",\"key\":\"job-$1\",
+		\"name\":\"j-$1\"$terms}" && [ "$(number id)" ]
 }
 waiting() { ask '/v1/status' && grep -o '"queued":[0-9]*' out | head -n 1 | cut -d: -f2; }
 
@@ -117,6 +120,10 @@ for i in $(seq 0 $((submitted - 1))); do
 	ask "/v1/jobs/$id"
 	run=$(number run)
 	same "$(number digest)" "${want[i % 3]}" "digest of job $id and of its undisturbed run"
+	[ $((i % 2)) = 0 ] || { same "$(number after)" "$other:ok:met" "what job $id ran after"
+		awk -v a="$(number started_s)" -v b="$before" 'BEGIN { exit !(a >= b) }' ||
+			failed "job $id began at $(number started_s) s, and job $other ended at $before s"; }
+	other=$id before=$(number ended_s)
 	same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | sort | uniq -d | wc -l)" 0 \
 		"steps of job $id that were recorded twice"
 	same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | wc -l)" $((300 + 100 * (i % 3))) \
