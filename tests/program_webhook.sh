@@ -4,7 +4,8 @@
 command -v python3 >/dev/null || { echo "skip: no python3 to receive"; exit 77; }
 write_jobs 5000000
 mv mlp.yaml long.yaml
-# A receiver that fails twice, then takes all; the scheduler is ended meanwhile, and started again.
+# A receiver that fails twice, then takes all, one of them with a long answer; the scheduler is ended
+# meanwhile, and started again.
 cat >receiver.py <<'END'
 import http.server, os
 seen = 0
@@ -15,10 +16,13 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         seen += 1
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         status = 500 if seen <= 2 else 410 if '"kind":"device"' in body else 204
+        long = status == 204 and '"name":"away"' in body
         with open("hooks", "a") as f:
             f.write("%d %s\n" % (status, body))
-        self.send_response(status)
+        self.send_response(200 if long else status)
         self.end_headers()
+        if long:
+            self.wfile.write(b"x" * 100000)
 server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
 with open("where.tmp", "w") as f: f.write("http://127.0.0.1:%d/hook?a=b" % server.server_port)
 os.rename("where.tmp", "where")

@@ -167,7 +167,7 @@ static void over(struct hd_webhook *h, const char *what)
 	h->sending = h->wait_ns = h->due_ns = 0;
 }
 
-/* The status of an answer; 0: it has none. */
+/* The status of an answer that came, whatever became of what follows its head; 0: it has none. */
 static int status_of(const struct hd_web_reply *r)
 {
 	const char *at = r->head_len > 12 ? memchr(r->head, ' ', r->head_len - 4) : NULL;
@@ -177,7 +177,7 @@ static int status_of(const struct hd_web_reply *r)
 
 static void take_reply(struct hd_webhook *h, const struct hd_web_reply *r, int64_t now_ns)
 {
-	const int status = r->err ? 0 : status_of(r);
+	const int status = status_of(r);
 	char text[80];
 
 	(void)snprintf(text, sizeof text, "event %lld is refused with %d, and dropped",

@@ -5,11 +5,12 @@
  *
  * 1. Events are the store's, and the last that was delivered is written into DIR/webhook: there is no queue
  *    but that, and a receiver that was away, or a scheduler that was, misses none that the store still has
- *    (jobs.h, rule 5). The first start begins with what happens then.
+ *    (jobs.h, rule 6). The first start begins with what happens then.
  * 2. At least once: an answer that is lost has the event sent again, with the same `number`.
- * 3. 2xx has it delivered. 4xx, but for 408 and 429, refuses that event: it is dropped, and the log says so.
- *    All else is tried again, after HD_WEBHOOK_FIRST_NS, then twice as long each time up to
- *    HD_WEBHOOK_MOST_NS; the log says when that begins and when it ends.
+ * 3. 2xx has it delivered, whatever follows the answer's head. 4xx, but for 408 and 429,
+ *    refuses that event: it is dropped, and the log says so. All else is tried again, after
+ *    HD_WEBHOOK_FIRST_NS, then twice as long each time up to HD_WEBHOOK_MOST_NS; the log says when that
+ *    begins and when it ends.
  * 4. HTTPS (sys/web.h), or HTTP to the loopback. Redirects are not followed.
  * 5. The daemon never waits for it. At its end what is under way is dropped, and comes after the next start.
  *
