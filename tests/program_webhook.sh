@@ -38,6 +38,11 @@ begin()
 }
 end() { kill $served; wait $served; }
 short_job() { expect 0 heddle submit long.yaml --dir d --name $1; expect 0 heddle cancel $1 --dir d; }
+device()
+{
+	curl -s --unix-socket d/heddle.sock -H 'Content-Type: application/json' -d "{\"usable\":$1}" \
+		http://localhost/v1/devices/fast-0 >device
+}
 taken() { [ "$(grep -c '^204' hooks)" -ge "$1" ]; }
 expect 2 heddle serve --dir d --pool fast:1 --webhook http://example.org/
 says 'https://..., or http:// to this machine'
@@ -46,8 +51,7 @@ python3 receiver.py &
 receiver=$!
 await test -s where
 begin --webhook "$(cat where)"
-curl -s --unix-socket d/heddle.sock -H 'Content-Type: application/json' -d '{"usable":false}' \
-	http://localhost/v1/devices/fast-0 >device
+device false
 short_job hooked
 await taken 1
 grep -qF 'is refused with 410, and dropped' serve.err ||
@@ -59,10 +63,14 @@ end
 begin --webhook "$(cat where)"
 short_job last
 await taken 3
+expect 0 heddle submit long.yaml --dir d --name late --time 1s
+device true
+await taken 4
 end
 same "$(grep '^204' hooks | grep -o '"name":"[a-z]*"' | cut -d '"' -f 4 | paste -sd ' ')" \
-	'hooked away last' "jobs that the receiver took"
+	'hooked away last late' "jobs that the receiver took"
 same "$(grep '^500' hooks | sort -u | wc -l)" 1 "events that it did not take at first"
+grep -q '^204.*"kind":"timeout".*"name":"late"' hooks || failed "no word of the time limit"
 grep -q '^410.*fast-0 is out of service' hooks || failed "no word of the device"
 kill $receiver
 passed "a receiver that fails, and a scheduler that ends, miss no event"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "scheduler/dispatch.h"
 
 enum { PAGE = 100, CURSOR = 32 };
 
@@ -12,6 +13,9 @@ static bool is_wanted(const char *kind)
 #define X(name) if (!strcmp(kind, #name)) return true;
 	HD_WEBHOOK_KINDS(X)
 #undef X
+	for (int state = HD_DISPATCH_OPEN + 1; state < HD_DISPATCH_NSTATES; state++)
+		if (!strcmp(kind, hd_dispatch_state_name((enum hd_dispatch_state)state)))
+			return true;
 	return false;
 }
 

@@ -1,7 +1,7 @@
 /* webhook.h -- what happened, sent to an address that a user names: a frontend of the daemon (frontend.h).
  *
- * Each event of HD_WEBHOOK_KINDS is a POST of JSON, one at a time, oldest first: the members of an event of
- * GET /v1/events and `name`, that of its job.
+ * Each event that ends a job, or of HD_WEBHOOK_KINDS, is a POST of JSON, one at a time, oldest first: the
+ * members of an event of GET /v1/events and `name`, that of its job.
  *
  * 1. Events are the store's, and the last that was delivered is written into DIR/webhook: there is no queue
  *    but that, and a receiver that was away, or a scheduler that was, misses none that the store still has
@@ -26,8 +26,9 @@
 #define HD_WEBHOOK_FIRST_NS INT64_C(250000000)
 #define HD_WEBHOOK_MOST_NS INT64_C(300000000000)
 
-/* kinds of events (scheduler/dispatch): a job is over, a device out of service, back, or at fault */
-#define HD_WEBHOOK_KINDS(X) X(done) X(failed) X(cancelled) X(device) X(failing)
+/* kinds of events besides the states in which a job is over (scheduler/dispatch): a device is out of service,
+ * back, or at fault */
+#define HD_WEBHOOK_KINDS(X) X(device) X(failing)
 
 struct hd_webhook {
 	const char *dir, *url;                    /* set by the caller, borrowed, with `say` as in daemon.h */
