@@ -67,8 +67,13 @@ expect 0 heddle submit long.yaml --dir d --name late --time 1s
 device true
 await taken 4
 end
+echo 100000 >d/webhook          # of a store that was another
+begin --webhook "$(cat where)"
+short_job fresh
+await taken 5
+end
 same "$(grep '^204' hooks | grep -o '"name":"[a-z]*"' | cut -d '"' -f 4 | paste -sd ' ')" \
-	'hooked away last late' "jobs that the receiver took"
+	'hooked away last late fresh' "jobs that the receiver took"
 same "$(grep '^500' hooks | sort -u | wc -l)" 1 "events that it did not take at first"
 grep -q '^204.*"kind":"timeout".*"name":"late"' hooks || failed "no word of the time limit"
 grep -q '^410.*fast-0 is out of service' hooks || failed "no word of the device"

@@ -229,25 +229,28 @@ static enum hd_err read_cursor(struct hd_webhook *h, struct hd_diag *diag)
 	const struct hd_json *page = NULL;
 	char path[HD_PATH_CAP];
 	uint8_t *bytes;
+	int64_t last = 0;
 	size_t len;
 
 	cursor_path(h, path);
-	enum hd_err err = hd_file_read_all(&h->fs, path, &h->arena, CURSOR, &bytes, &len, diag);
+	enum hd_err err = ask(h, "events", "after", INT64_MAX, &page, diag);
+	if (!err)
+		err = hd_json_get_i64(page, "last", 0, INT64_MAX, &last, diag);
+	if (err)
+		return err;
+	err = hd_file_read_all(&h->fs, path, &h->arena, CURSOR, &bytes, &len, diag);
 	if (!err) {
 		char *text = hd_arena_text(&h->arena, (const char *)bytes, len);
 		if (!text || !strchr(text, '\n'))
 			return hd_fail(diag, HD_E_INPUT, "%s does not hold the number of an event: "
 				"remove it, and the webhook begins with what happens from then on", path);
 		text[strcspn(text, "\n")] = 0;
-		return hd_num_i64(text, 0, INT64_MAX, &h->after, diag);
+		err = hd_num_i64(text, 0, INT64_MAX, &h->after, diag);
 	}
-	if (err != HD_E_NOTFOUND)
-		return err;
-	err = ask(h, "events", "after", INT64_MAX, &page, diag);
-	if (!err)
-		err = hd_json_get_i64(page, "last", 0, INT64_MAX, &h->after, diag);
-	if (!err)
-		keep(h, h->after);
+	if (err == HD_E_NOTFOUND || (!err && h->after > last)) {
+		keep(h, last);
+		err = HD_OK;
+	}
 	return err;
 }
 
