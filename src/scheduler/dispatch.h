@@ -56,6 +56,9 @@
  *    before, a note says so. What it does in the meantime it keeps: a run that reaches its end is DONE.
  * 14. `expect_s` is a guess of the rate (6): steps / expect_s on the fastest type the job may use, on others
  *    in proportion to their speed. Measurements replace it.
+ * 15. Limits (quotas) hold at each moment: the sum of the leases of the jobs of a limit, those that are being
+ *    left included, never exceeds it. A job that no room is left for waits as QUOTA, and keeps none of the
+ *    devices from others.
  *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold
  * until the next call; one thread at a time. */
@@ -74,6 +77,7 @@ enum {
 	HD_DISPATCH_FAILURES = 5,
 	HD_DISPATCH_STEPS = 10,                   /* of a stretch that is measured */
 	HD_DISPATCH_WHY = 200,
+	HD_DISPATCH_LIMITS = 6,                   /* of a job: its user's, its account's, its groups' */
 };
 
 /* speed: 1 is a plain core */
@@ -114,7 +118,14 @@ enum hd_rate_from { HD_RATE_GUESSED, HD_RATE_ASKED, HD_RATE_MEASURED };
 /* outlier: rule 6; below 0: none */
 struct hd_dispatch_rate { double steps_s, outlier; enum hd_rate_from from; };
 
-/* A job as it is stored. Points in time are seconds; below 0: not yet. */
+/* What all jobs that have a limit of that name may have together, at once; UINT32_MAX: any. Of one name the
+ * one that came last holds. */
+struct hd_dispatch_limit { char name[80]; uint32_t devices, running; };
+/* The account that it shares by, under policies that know entities (sched_state.h); name "": none. */
+struct hd_dispatch_entity { char name[72]; double weight; bool fifo; };
+
+/* A job as it is stored, but for `limit` and `entity`, which its caller knows when it starts again. Points in
+ * time are seconds; below 0: not yet. */
 struct hd_dispatch_job {
 	uint64_t id;                              /* ascending with arrival, from 1 */
 	uint32_t scale, min, max, nvns;           /* max 0: not elastic */
@@ -131,6 +142,9 @@ struct hd_dispatch_job {
 	struct hd_job_terms terms;
 	char why[HD_DISPATCH_WHY];                /* it failed, or its last run ended so */
 	struct hd_dispatch_rate rate[HD_DISPATCH_TYPES];
+	uint32_t nlimits;
+	struct hd_dispatch_limit limit[HD_DISPATCH_LIMITS];
+	struct hd_dispatch_entity entity;
 };
 
 struct hd_dispatch_lease {
@@ -276,7 +290,8 @@ struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch,
 	X(VACATING,     "VACATING")       /* its devices are given, and being left by others */    \
 	X(HELD,         "HELD")           /* its user, or an operator, holds it */                 \
 	X(DEPENDS,      "DEPENDS")        /* it runs after a job that is not over */               \
-	X(ARRAY_FULL,   "ARRAY_FULL")     /* as many tasks of its array run as may at once */
+	X(ARRAY_FULL,   "ARRAY_FULL")     /* as many tasks of its array run as may at once */           \
+	X(QUOTA,        "QUOTA")          /* the jobs of one of its limits have as much as they may */
 
 struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s,
 	priority; };

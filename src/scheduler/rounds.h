@@ -130,6 +130,16 @@ void hd_rounds_scale(struct hd_rounds *rounds, uint64_t id, uint32_t scale, cons
 HD_MUST_USE enum hd_err hd_rounds_hold(struct hd_rounds *rounds, uint64_t id, const uint32_t *device,
 	uint32_t n, struct hd_diag *diag);
 
+/* Limits of what several jobs have together: so many devices and jobs with devices; UINT32_MAX: any. Exact
+ * alone: a walk takes no job beyond it, and spare devices are not filled with one. */
+HD_MUST_USE enum hd_err hd_rounds_limit(struct hd_rounds *rounds, uint32_t limit, uint32_t devices,
+	uint32_t jobs, struct hd_diag *diag);
+/* The limits that a job counts in, at most HD_ROUND_LIMITS; all were set before. */
+enum { HD_ROUND_LIMITS = 6 };
+void hd_rounds_limit_job(struct hd_rounds *rounds, uint64_t id, const uint32_t *limit, uint32_t n);
+/* The limit for which the last walk passed the job over, though devices were there; UINT32_MAX: none. */
+uint32_t hd_rounds_over(const struct hd_rounds *rounds, uint64_t id);
+
 /* For explanations and tests: what a job received on a type since the reset, what it is due. */
 struct hd_cell_view { double x, t, deficit, priority; };
 bool hd_rounds_view(const struct hd_rounds *rounds, uint64_t id, uint32_t type, struct hd_cell_view *view);

@@ -358,8 +358,9 @@ static enum hd_err change(struct hd_dispatch *d, struct live *j)
 		return dispatch_note(d, j->row.id, "move", "by a checkpoint, to %s",
 			names_of(d, j->target, j->ntarget, text));
 	}
-	for (uint32_t i = 0; i < j->ntarget; i++)
+	for (uint32_t i = 0, room = dispatch_quota_room(d, j); i < j->ntarget && room; i++)
 		if (!dispatch_holds(j, j->target[i]) && is_free(d, j->target[i])) {
+			room -= room != UINT32_MAX;
 			if (!changed)
 				dispatch_measure(d, j);
 			grant(d, j, j->target[i]);
@@ -449,7 +450,8 @@ static enum hd_err carry_one(struct hd_dispatch *d, struct live *j, struct hd_di
 			return end_it(d, j);
 		if (j->row.state == HD_DISPATCH_OPEN && dispatch_broken(j))
 			return give_up_waiting(d, j, dispatch_broken(j));
-		if (j->row.state != HD_DISPATCH_OPEN || !j->ntarget || count_free(d, j) < j->ntarget)
+		if (j->row.state != HD_DISPATCH_OPEN || !j->ntarget || count_free(d, j) < j->ntarget ||
+			dispatch_quota_room(d, j) < j->ntarget)
 			return HD_OK;
 		enum hd_err err = begin(d, j);
 		return err ? err : go_on(d, j, diag);

@@ -34,13 +34,16 @@ enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
 /* Times the speed of one device; virtual nodes are shared out evenly, so 5 on 4 devices take two turns. */
 static const struct hd_sched_elastic *elastic(struct hd_arena *arena, const struct hd_dispatch_job *row)
 {
+	/* no policy plans with more than its quota; what needs more waits for another one */
+	uint32_t most = dispatch_quota_most(row), least = row->scale > row->min ? row->scale : row->min;
+	uint32_t max = row->max < most ? row->max : most > least ? most : least;
 	struct hd_sched_elastic *e = row->max ? hd_arena_take(arena, 1, sizeof *e) : NULL;
-	double *speedup = e ? hd_arena_take(arena, row->max + 1u, sizeof *speedup) : NULL;
+	double *speedup = e ? hd_arena_take(arena, max + 1u, sizeof *speedup) : NULL;
 
-	for (uint32_t k = 1; speedup && k <= row->max; k++)
+	for (uint32_t k = 1; speedup && k <= max; k++)
 		speedup[k] = row->nvns ? (double)row->nvns / ceil((double)row->nvns / k) : k;
 	if (speedup)
-		*e = (struct hd_sched_elastic){ .min = row->min, .max = row->max, .nvns = row->nvns,
+		*e = (struct hd_sched_elastic){ .min = row->min, .max = max, .nvns = row->nvns,
 			.speedup = speedup, .resize_s = 1 };
 	return speedup ? e : NULL;
 }
@@ -67,7 +70,25 @@ enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct 
 	const struct hd_sched_job job = { .id = j->row.id, .scale = j->row.scale, .rate = rate };
 
 	dispatch_steps_s(d, &j->row, rate);
-	return hd_rounds_arrive(d->rounds, &job, d->set.move_s, diag);
+	enum hd_err err = hd_rounds_arrive(d->rounds, &job, d->set.move_s, diag);
+	return err ? err : dispatch_tell_quotas(d, j, diag);
+}
+
+static enum hd_err take_entities(const struct hd_dispatch *d, struct hd_arena *arena,
+	struct hd_sched_state *state, struct hd_diag *diag)
+{
+	struct hd_sched_entity *e = d->nentities ? hd_arena_take(arena, d->nentities, sizeof *e) : NULL;
+	bool good = !d->nentities || e;
+
+	for (uint32_t i = 0; i < d->nentities && good; i++) {
+		const struct hd_dispatch_entity *of = &d->entity[i];
+		e[i] = (struct hd_sched_entity){ .name = hd_arena_text(arena, of->name, strlen(of->name)),
+			.weight = of->weight, .kind = of->fifo ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
+		good = e[i].name != NULL;
+	}
+	state->entities = e;
+	state->nentities = d->nentities;
+	return good ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for %u accounts", d->nentities);
 }
 
 /* What the policy is asked about, in an arena that is empty. */
@@ -88,16 +109,21 @@ static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct 
 		if (!types[t].name)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	}
+	const bool queue = d->nquotas && d->policy_set.policy->powers & HD_POLICY_QUEUE;
+	const bool *in = queue ? dispatch_quota_queue(d, arena) : NULL;
+	if (queue && !in)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	for (uint32_t i = 0; i < d->njobs; i++)
-		if (dispatch_is_here(d->job[i])) {
+		if (dispatch_is_here(d->job[i]) && (!in || in[i])) {
 			jobs[n] = seen(d, arena, &d->job[i]->row, now_s);
+			jobs[n].entity = d->job[i]->entity;
 			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
 				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs",
 					d->njobs);
 			n++;
 		}
 	*state = (struct hd_sched_state){ .ntypes = d->set.ntypes, .njobs = n, .types = types, .jobs = jobs };
-	return HD_OK;
+	return take_entities(d, arena, state, diag);
 }
 
 enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, double now_s, struct hd_arena *arena,

@@ -67,6 +67,9 @@ static enum hd_err check_row(const struct hd_dispatch *d, const struct hd_dispat
 			row->min, row->max, HD_DISPATCH_SET);
 	if (!(row->weight > 0) || isinf(row->weight))
 		return hd_fail(diag, HD_E_INVAL, "priority %g: a number above 0", row->weight);
+	if (row->nlimits > HD_DISPATCH_LIMITS || (row->entity.name[0] && !(row->entity.weight > 0)))
+		return hd_fail(diag, HD_E_INVAL, "%u limits (at most %d), or an account of weight %g",
+			row->nlimits, HD_DISPATCH_LIMITS, row->entity.weight);
 	if (isnan(row->deadline_s))
 		return hd_fail(diag, HD_E_INVAL, "the deadline is no number");
 	enum hd_err err = dispatch_check_terms(d, row, diag);
@@ -90,6 +93,10 @@ static enum hd_err add(struct hd_dispatch *d, const struct hd_dispatch_job *row,
 		return err ? err : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
 	*j = (struct live){ .row = *row, .lease = { .job = row->id, .state = HD_LEASE_RELEASED },
 		.asked_s = -INFINITY };
+	if ((err = dispatch_join_quotas(d, j, diag))) {
+		hd_free(j);
+		return err;
+	}
 	d->job[d->njobs++] = j;
 	d->newest = row->id;
 	*out = j;
@@ -568,6 +575,8 @@ void hd_dispatch_destroy(struct hd_dispatch *d)
 	for (uint32_t i = 0; i < d->njobs; i++)
 		hd_free(d->job[i]);
 	hd_free(d->job);
+	hd_free(d->quota);
+	hd_free(d->entity);
 	hd_free(d->device);
 	hd_free(d->out);
 	hd_rounds_destroy(d->rounds);

@@ -26,6 +26,7 @@ struct live {
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;           /* RELEASED: none */
 	bool row_dirty, lease_dirty;
+	uint32_t quota[HD_DISPATCH_LIMITS], entity;      /* of the machine's; entity HD_SCHED_NONE: none */
 	bool going;                               /* its run was seen */
 	/* rule 12: its terms let it take part; the rounds have it */
 	bool admitted, in_rounds;
@@ -66,6 +67,9 @@ struct hd_dispatch {
 	struct hd_sched_type sched[HD_DISPATCH_TYPES];
 	uint32_t first_device[HD_DISPATCH_TYPES + 1], ndevices;
 	struct device *device;                    /* owned */
+	struct hd_dispatch_limit *quota;          /* owned */
+	struct hd_dispatch_entity *entity;        /* owned */
+	uint32_t nquotas, quotas_cap, nentities, entities_cap;
 	struct live **job;                        /* owned, by id */
 	uint32_t njobs, jobs_cap;
 	double began_s, boundary_s, charged_s, now_s;
@@ -140,6 +144,18 @@ void dispatch_guess(const struct hd_dispatch *d, struct hd_dispatch_job *row);
 bool dispatch_is_here(const struct live *j);                          /* the rounds have it */
 void dispatch_measure(struct hd_dispatch *d, struct live *j);
 void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double *rate);
+
+/* quota.c */
+HD_MUST_USE enum hd_err dispatch_join_quotas(struct hd_dispatch *d, struct live *j, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_tell_quotas(struct hd_dispatch *d, const struct live *j,
+	struct hd_diag *diag);
+/* Devices that it may be given now, beside those that it holds; UINT32_MAX: any. */
+uint32_t dispatch_quota_room(const struct hd_dispatch *d, const struct live *j);
+/* [njobs], in the arena: the jobs that quotas have room for at once. NULL: no memory. */
+bool *dispatch_quota_queue(const struct hd_dispatch *d, struct hd_arena *arena);
+uint32_t dispatch_quota_most(const struct hd_dispatch_job *row);      /* devices, if it were alone */
+/* It waits for a quota: `text`. False: it does not. */
+bool dispatch_quota_why(const struct hd_dispatch *d, const struct live *j, struct hd_dispatch_why *why);
 
 /* log.c */
 void dispatch_log_open(struct hd_dispatch *d);

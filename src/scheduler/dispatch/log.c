@@ -27,6 +27,29 @@ static void put_terms(struct hd_json_writer *w, const struct hd_dispatch_job *r)
 	hd_json_put_text(w, "after", after);
 }
 
+/* Only of a job that has them: logs of schedulers without users are as they were. */
+static void put_limits(struct hd_json_writer *w, const struct hd_dispatch_job *r)
+{
+	if (r->entity.name[0]) {
+		hd_json_open_object(w, "entity");
+		hd_json_put_text(w, "name", r->entity.name);
+		hd_json_put_f64(w, "weight", r->entity.weight);
+		hd_json_put_bool(w, "fifo", r->entity.fifo);
+		hd_json_close(w);
+	}
+	if (r->nlimits)
+		hd_json_open_array(w, "limits");
+	for (uint32_t i = 0; i < r->nlimits; i++) {
+		hd_json_open_object(w, NULL);
+		hd_json_put_text(w, "name", r->limit[i].name);
+		hd_json_put_i64(w, "devices", r->limit[i].devices);
+		hd_json_put_i64(w, "running", r->limit[i].running);
+		hd_json_close(w);
+	}
+	if (r->nlimits)
+		hd_json_close(w);
+}
+
 static void put_row(struct hd_json_writer *w, const char *key, const struct hd_dispatch_job *r,
 	uint32_t ntypes)
 {
@@ -58,6 +81,7 @@ static void put_row(struct hd_json_writer *w, const char *key, const struct hd_d
 		hd_json_close(w);
 	}
 	hd_json_close(w);
+	put_limits(w, r);
 	hd_json_close(w);
 }
 
@@ -127,6 +151,34 @@ static enum hd_err read_terms(const struct hd_json *json, struct hd_dispatch_job
 	return err ? err : hd_terms_get_after(t, after, diag);
 }
 
+static enum hd_err read_limits(const struct hd_json *json, struct hd_dispatch_job *r, struct hd_diag *diag)
+{
+	const struct hd_json *limits = hd_json_find(json, "limits"), *entity = hd_json_find(json, "entity");
+	const char *name = "";
+	enum hd_err err = HD_OK;
+
+	if (entity) {
+		const struct field of[] = { { "weight", &r->entity.weight, F64, 0 },
+			{ "fifo", &r->entity.fifo, BOOL, 0 } };
+		err = hd_json_get_text(entity, "name", &name, diag);
+		snprintf(r->entity.name, sizeof r->entity.name, "%s", name);
+		err = err ? err : read_fields(entity, of, 2, diag);
+	}
+	for (size_t i = 0; limits && i < hd_json_count(limits) && !err; i++) {
+		struct hd_dispatch_limit *l = &r->limit[r->nlimits];
+		const struct hd_json *item = hd_json_item(limits, i);
+		const struct field of[] = { { "devices", &l->devices, U32, UINT32_MAX },
+			{ "running", &l->running, U32, UINT32_MAX } };
+		if (r->nlimits++ == HD_DISPATCH_LIMITS)
+			return hd_fail(diag, HD_E_INPUT, "a job of the log has more than %d limits",
+				HD_DISPATCH_LIMITS);
+		err = hd_json_get_text(item, "name", &name, diag);
+		snprintf(l->name, sizeof l->name, "%s", name);
+		err = err ? err : read_fields(item, of, 2, diag);
+	}
+	return err;
+}
+
 static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *r, struct hd_diag *diag)
 {
 	uint32_t state = 0;
@@ -158,7 +210,7 @@ static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *
 			err = hd_json_as_i64(hd_json_item(item, 2), 0, HD_RATE_MEASURED, &from, diag);
 		r->rate[t].from = (enum hd_rate_from)from;
 	}
-	return err;
+	return err ? err : read_limits(json, r, diag);
 }
 
 static enum hd_err read_lease(const struct hd_json *json, uint64_t job, struct hd_dispatch_lease *l,

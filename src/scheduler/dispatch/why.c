@@ -146,6 +146,10 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 			j->lease.until_s);
 		return HD_OK;
 	}
+	if (dispatch_quota_why(d, j, why)) {
+		why->code = codes[WHY_QUOTA];
+		return HD_OK;
+	}
 	if (j->ntarget) {
 		why->code = codes[WHY_VACATING];
 		snprintf(why->text, sizeof why->text,

@@ -102,7 +102,7 @@ void hd_rounds_destroy(struct hd_rounds *r)
 		return;
 	void *owned[] = { r->host, r->usable, r->taken, r->kept_for, r->free_at_host, r->cell, r->job,
 		r->list, r->pick, r->run, r->old_run, r->device,
-		r->old_device };
+		r->old_device, r->limit };
 	for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
 		hd_free(owned[i]);
 	hd_free(r);
@@ -196,6 +196,39 @@ enum hd_err hd_rounds_arrive(struct hd_rounds *r, const struct hd_sched_job *job
 		.held = UINT32_MAX };
 	r->stale = true;
 	return HD_OK;
+}
+
+enum hd_err hd_rounds_limit(struct hd_rounds *r, uint32_t limit, uint32_t devices, uint32_t jobs,
+	struct hd_diag *diag)
+{
+	enum hd_err err = hd_grow(&r->limit, &r->limits_cap, (uint64_t)limit + 1, sizeof *r->limit,
+		"limits of the rounds", diag);
+
+	if (err)
+		return err;
+	for (; r->nlimits <= limit; r->nlimits++)
+		r->limit[r->nlimits] = (struct round_limit){ UINT32_MAX, UINT32_MAX, 0, 0 };
+	r->limit[limit] = (struct round_limit){ devices, jobs, 0, 0 };
+	return HD_OK;
+}
+
+void hd_rounds_limit_job(struct hd_rounds *r, uint64_t id, const uint32_t *limit, uint32_t n)
+{
+	struct round_job *job = rounds_job(r, id);
+
+	assert(job && n <= HD_ROUND_LIMITS);
+	job->nlimits = n;
+	for (uint32_t i = 0; i < n; i++) {
+		assert(limit[i] < r->nlimits);
+		job->limit[i] = limit[i];
+	}
+}
+
+uint32_t hd_rounds_over(const struct hd_rounds *r, uint64_t id)
+{
+	const struct round_job *job = rounds_job(r, id);
+
+	return job && job->over ? job->over - 1 : UINT32_MAX;
 }
 
 enum hd_err hd_rounds_pair(struct hd_rounds *r, uint64_t a, uint64_t b, const double *rate_a,

@@ -30,7 +30,12 @@ struct round_job {
 	bool reserved;                            /* went before all others in the last walk */
 	bool lost;                                /* a device that it had, since the last walk */
 	uint32_t held;                            /* run of the last round; UINT32_MAX: none */
+	uint32_t nlimits, limit[HD_ROUND_LIMITS];
+	uint32_t over;                            /* 1 + limit that it was passed over for; 0: none */
 };
+
+/* left: in the walk at hand */
+struct round_limit { uint32_t devices, jobs, left_devices, left_jobs; };
 
 struct pick { uint32_t cell; bool spare; };
 
@@ -51,6 +56,8 @@ struct hd_rounds {
 	uint32_t ncells, cells_cap;
 	struct round_job *job;                          /* owned, by id */
 	uint32_t njobs, jobs_cap;
+	struct round_limit *limit;                      /* owned */
+	uint32_t nlimits, limits_cap;
 	double worked[HD_SCHED_TYPES];            /* W */
 	double last_reset_s;
 	bool was_reset, stale, asked, conserving, dead;

@@ -25,14 +25,64 @@ static bool is_picked(const struct hd_rounds *r, const struct combination *c)
 static bool can_run(const struct combination *c) { return c->rate[0] > 0 &&
 	(c->nmembers == 1 || c->rate[1] > 0); }
 
+static uint32_t devices_of(const struct combination *c)
+{
+	uint32_t n = 0;
+
+	for (uint8_t k = 0; k < c->nneeds; k++)
+		n += c->need[k].n;
+	return n;
+}
+
+static void begin_limits(struct hd_rounds *r)
+{
+	for (uint32_t i = 0; i < r->nlimits; i++) {
+		r->limit[i].left_devices = r->limit[i].devices;
+		r->limit[i].left_jobs = r->limit[i].jobs;
+	}
+	for (uint32_t j = 0; j < r->njobs; j++)
+		r->job[j].over = 0;
+}
+
+static void use_limits(struct hd_rounds *r, const struct round_job *job, uint32_t devices)
+{
+	for (uint32_t i = 0; i < job->nlimits; i++) {
+		struct round_limit *l = &r->limit[job->limit[i]];
+		/* what goes on between two boundaries may be above a limit that is new */
+		l->left_devices -= l->devices == UINT32_MAX ? 0 : devices < l->left_devices ? devices :
+			l->left_devices;
+		l->left_jobs -= l->jobs != UINT32_MAX && l->left_jobs;
+	}
+}
+
+/* Of jobs that it was passed over for a limit is noted: the first that has no room. */
+static bool within_limits(struct hd_rounds *r, const struct combination *c)
+{
+	for (uint8_t m = 0; m < c->nmembers; m++) {
+		struct round_job *job = rounds_job(r, c->id[m]);
+		for (uint32_t i = 0; i < job->nlimits; i++) {
+			const struct round_limit *l = &r->limit[job->limit[i]];
+			if (l->left_jobs && l->left_devices >= devices_of(c))
+				continue;
+			job->over = job->limit[i] + 1;
+			return false;
+		}
+	}
+	return true;
+}
+
 static void take(struct hd_rounds *r, uint32_t cell, bool spare, uint32_t *left)
 {
 	const struct combination *c = &r->cell[cell];
 
 	for (uint8_t k = 0; k < c->nneeds; k++)
 		left[c->need[k].type] -= c->need[k].n;
-	for (uint8_t m = 0; m < c->nmembers; m++)
-		rounds_job(r, c->id[m])->picked = true;
+	for (uint8_t m = 0; m < c->nmembers; m++) {
+		struct round_job *job = rounds_job(r, c->id[m]);
+		job->picked = true;
+		job->over = 0;
+		use_limits(r, job, devices_of(c));
+	}
 	r->pick[r->npicks++] = (struct pick){ cell, spare };
 }
 
@@ -130,11 +180,15 @@ void rounds_pick_gavel(struct hd_rounds *r, uint32_t *types)
 
 /* ---- exact ---- */
 
+/* A queue gives a share to all for which there are devices, and knows no limits: of two that one limit has
+ * room for, the one that runs goes on. */
 static bool goes_first(const struct hd_rounds *r, const struct combination *c)
 {
-	for (uint8_t m = 0; m < c->nmembers; m++)
-		if (rounds_job(r, c->id[m])->reserved)
+	for (uint8_t m = 0; m < c->nmembers; m++) {
+		const struct round_job *job = rounds_job(r, c->id[m]);
+		if (job->reserved || (r->set.queue && job->nlimits && job->held != UINT32_MAX))
 			return true;
+	}
 	return false;
 }
 
@@ -151,7 +205,8 @@ static void walk(struct hd_rounds *r, uint32_t n, bool first, uint32_t *left)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct combination *c = &r->cell[r->list[i]];
-		if ((!first || goes_first(r, c)) && !is_picked(r, c) && rounds_fits(c, left))
+		if ((!first || goes_first(r, c)) && !is_picked(r, c) && rounds_fits(c, left) &&
+			within_limits(r, c))
 			take(r, r->list[i], false, left);
 	}
 }
@@ -235,7 +290,7 @@ static void fill(struct hd_rounds *r, bool lost, uint32_t *left)
 	qsort_r(r->list, n, sizeof *r->list, by_wait, r);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t cell = fastest(r, r->job[r->list[i]].id, 0, false, left);
-		if (cell != UINT32_MAX)
+		if (cell != UINT32_MAX && within_limits(r, &r->cell[cell]))
 			take(r, cell, true, left);
 	}
 }
@@ -275,8 +330,10 @@ static void go_on(struct hd_rounds *r)
 		run.kind = HD_RUN_SAME;
 		r->ndevices_used += run.ndevices;
 		r->run[r->nruns++] = run;
-		for (uint8_t m = 0; m < run.nmembers; m++)
+		for (uint8_t m = 0; m < run.nmembers; m++) {
 			rounds_job(r, run.id[m])->picked = true;
+			use_limits(r, rounds_job(r, run.id[m]), run.ndevices);
+		}
 	}
 }
 
@@ -287,6 +344,7 @@ void rounds_pick(struct hd_rounds *r, bool mid)
 	memset(r->taken, 0, r->first_device[r->ntypes] * sizeof *r->taken);
 	for (uint32_t j = 0; j < r->njobs; j++)
 		r->job[j].lost = false;
+	begin_limits(r);
 	if (mid)
 		go_on(r);
 	count_left(r, left);
@@ -298,7 +356,8 @@ void rounds_pick(struct hd_rounds *r, bool mid)
 		r->job[j].reserved = r->job[j].first_out >= r->set.reserve_after;
 	walk(r, n, true, left);
 	walk(r, n, false, left);
-	for (i = 0; i < n && is_picked(r, &r->cell[r->list[i]]); i++)
+	for (i = 0; i < n && (is_picked(r, &r->cell[r->list[i]]) ||
+		rounds_job(r, r->cell[r->list[i]].id[0])->over); i++)
 		;
 	for (uint32_t j = 0; j < r->njobs && !mid; j++)
 		r->job[j].first_out = i < n && r->job[j].id == r->cell[r->list[i]].id[0] ?
