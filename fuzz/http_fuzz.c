@@ -1,4 +1,5 @@
-/* Any request is refused with a reason and asks none, or becomes a question whose members the route's table
+/* Of each caller, by account or token: any request is refused with a reason and asks none, or becomes a
+ * question that the caller may ask, whose members the route's table
  * has, or is a file of the page; every response is JSON with a status, but for these and for numbers. The
  * input: a line "METHOD TARGET VERSION", lines "Name: value", an empty line, the body. */
 #include <stdint.h>
@@ -9,7 +10,24 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
+enum { REFUSED = 13 };
+
 static int asked;
+
+/* An account is a user, an operator, an admin or refused by its number; so is a token by its first byte. */
+static enum hd_err identify(void *self, const struct hd_credential *c, struct hd_caller *by,
+	struct hd_diag *diag)
+{
+	uint32_t uid = c->bearer ? (uint8_t)*c->bearer : c->user.uid;
+
+	(void)self;
+	*by = (struct hd_caller){ .uid = uid, .role = (enum hd_role)(uid % 4) };
+	if (uid % 4 != 3 && uid != REFUSED)
+		return HD_OK;
+	by->uid = REFUSED;
+	by->role = HD_ROLE_ADMIN;
+	return hd_fail(diag, HD_E_REFUSED, "no user");
+}
 
 static bool has(const struct hd_rest_field *list, const char *name)
 {
@@ -20,13 +38,16 @@ static bool has(const struct hd_rest_field *list, const char *name)
 }
 
 /* Some route of that question has each member. */
-static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
-	struct hd_diag *diag)
+static enum hd_err answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag)
 {
 	bool known = false;
 
 	(void)self, (void)diag;
 	asked++;
+	/* of a refused credential, and of one that may not ask that, nothing comes here */
+	if (by->uid == REFUSED || hd_caller_may(by, what, ask, NULL))
+		abort();
 	for (const struct hd_rest_route *r = hd_rest_routes; r->method && !known; r++) {
 		known = !strcmp(r->what, what);
 		for (size_t i = 0; known && i < hd_json_count(ask); i++)
@@ -50,10 +71,11 @@ static char *cut(char *at, const char *end)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	static const struct hd_handler door = { NULL, answer };
+	static const struct hd_handler door = { NULL, answer, identify };
 	static const struct hd_key key = { { 1 } };
 	struct hd_rest_header header[HD_REST_HEADERS + 1];
-	struct hd_rest_gate gate = { NULL, 0, false };
+	struct hd_rest_gate gate = { .handler = len % 5 ? &door : NULL, .from = { .local = true,
+		.user = { .uid = (uint32_t)(len % 17) } } };
 	struct hd_rest_response response;
 	const struct hd_json *json;
 	struct hd_rest_way way;
@@ -75,7 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		header[r.nheaders++] = (struct hd_rest_header){ line, value + strspn(value, " ") };
 	}
 	if (r.nheaders > 20)
-		gate = (struct hd_rest_gate){ &key, 80, r.nheaders % 2 };
+		gate = (struct hd_rest_gate){ .token = &key, .port = 80, .run = r.nheaders % 2,
+			 .handler = len % 5 ? &door : NULL };
 	asked = 0;
 	bool admitted = hd_rest_admit(&gate, &r, &arena, &way, &response);
 	if (admitted)

@@ -233,6 +233,9 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(POOLS,       0,   "pool",          TEXT,   "TYPE:N[:SPEED[:PRICE]],...", "devices to hand out: a type's count, its speed against the others, dollars an hour") \
 	X(WEBHOOK,     0,   "webhook",       TEXT,   "URL",     "POST what ends jobs and takes devices there, as JSON (https, or http to this machine)") \
 	X(HTTP,        0,   "http",          TEXT,   "127.0.0.1:PORT", "serve: listen there too, for clients that have DIR/token; top: the run's page (port 0: any)") \
+	X(SOCKET,      0,   "socket",        TEXT,   "FOLDER",  "another folder with a socket for the users of DIR/users.yaml: their --dir") \
+	X(CHECK,       0,   "check",         FLAG,   "",        "check DIR/users.yaml and stop")                   \
+	X(TOKEN_FOR,   0,   "for",           TEXT,   "TIME",    "how long it holds, as 12h or 90d (default 30d)")  \
 	X(DRAIN,       0,   "drain",         FLAG,   "",        "at the end of the scheduler jobs commit and leave first") \
 	X(GOING,       0,   "going",         FLAG,   "",        "leave if the run was stopped; else a process that comes later goes on with it") \
 	X(HOLD,        0,   "hold",          TEXT,   "FILE",    "pid lock of a scheduler's device: one worker at a time") \

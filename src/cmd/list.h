@@ -30,6 +30,10 @@
 	X(release) \
 	X(prio) \
 	X(sweep) \
+	X(user_show) \
+	X(user_token) \
+	X(user_tokens) \
+	X(user_revoke) \
 	X(status) \
 	X(top) \
 	X(ckpt_ls) \

@@ -34,6 +34,11 @@
 #define WHATIF(...) HD_FIELDS_ROW(struct hd_answer_whatif, __VA_ARGS__)
 #define EVENT(...) HD_FIELDS_ROW(struct hd_answer_event, __VA_ARGS__)
 #define EVENTS(...) HD_FIELDS_ROW(struct hd_answer_events, __VA_ARGS__)
+#define QUOTA(...) HD_FIELDS_ROW(struct hd_answer_quota, __VA_ARGS__)
+#define ME(...) HD_FIELDS_ROW(struct hd_answer_me, __VA_ARGS__)
+#define TOKEN(...) HD_FIELDS_ROW(struct hd_answer_token, __VA_ARGS__)
+#define TOKENS(...) HD_FIELDS_ROW(struct hd_answer_tokens, __VA_ARGS__)
+#define TOKEN_NEW(...) HD_FIELDS_ROW(struct hd_answer_token_new, __VA_ARGS__)
 #define ERROR(...) HD_FIELDS_ROW(struct hd_answer_error, __VA_ARGS__)
 
 static const struct hd_fields_row job_rows[] = { HD_ANSWER_JOB(JOB) };
@@ -69,6 +74,11 @@ static const struct hd_fields_row affected_rows[] = { HD_ANSWER_AFFECTED(AFFECTE
 static const struct hd_fields_row whatif_rows[] = { HD_ANSWER_WHATIF(WHATIF) };
 static const struct hd_fields_row event_rows[] = { HD_ANSWER_EVENT(EVENT) };
 static const struct hd_fields_row events_rows[] = { HD_ANSWER_EVENTS(EVENTS) };
+static const struct hd_fields_row quota_rows[] = { HD_ANSWER_QUOTA(QUOTA) };
+static const struct hd_fields_row me_rows[] = { HD_ANSWER_ME(ME) };
+static const struct hd_fields_row token_rows[] = { HD_ANSWER_TOKEN(TOKEN) };
+static const struct hd_fields_row tokens_rows[] = { HD_ANSWER_TOKENS(TOKENS) };
+static const struct hd_fields_row token_new_rows[] = { HD_ANSWER_TOKEN_NEW(TOKEN_NEW) };
 static const struct hd_fields_row error_rows[] = { HD_ANSWER_ERROR(ERROR) };
 
 #define X(name, rows, about) \

@@ -286,6 +286,38 @@
 	X(struct hd_fields_list, events, .of = &hd_answer_event_fields, .about = "the page")                \
 	X(int64_t, last, .about = "number of the newest event there is")
 
+#define HD_ANSWER_QUOTA(X)                                                                                  \
+	X(const char *, of, .about = "the user, account or group that shares it", .head = "of", .width = 20) \
+	X(double, devices, .about = "devices at once; -1: any", .head = "devices", .width = 8)              \
+	X(double, running, .about = "jobs with devices at once; -1: any", .head = "running", .width = 8)    \
+	X(double, queued, .about = "jobs that wait, when another comes; -1: any", .head = "queued",         \
+		.width = 8)                                                                                 \
+	X(double, priority, .about = "of a job; -1: any", .head = "priority", .width = 8)
+
+#define HD_ANSWER_ME(X)                                                                                     \
+	X(const char *, user, .about = "the name of the asking user")                                       \
+	X(int64_t, uid, .negative = true, .about = "its account's number; -1: it has none here")            \
+	X(const char *, role, .about = "user, operator or admin")                                           \
+	X(bool, owner, .about = "the scheduler is its: no quota holds")                                     \
+	X(const char *, account, .about = "that it shares by; empty: none")                                 \
+	X(struct hd_fields_list, quotas, .of = &hd_answer_quota_fields, .about = "that hold for its jobs")  \
+	X(const char *, wrong, .about = "what is wrong with users.yaml since it was read; empty: nothing")
+
+#define HD_ANSWER_TOKEN(X)                                                                                  \
+	X(int64_t, id, .about = "its number, to revoke it by", .head = "token", .width = 6)                 \
+	X(const char *, user, .about = "whose it is", .head = "user", .width = 16)                          \
+	X(double, made_t, .about = "seconds since 1970", .unit = "s")                                       \
+	X(double, until_t, .about = "until when it holds, seconds since 1970", .unit = "s")
+
+#define HD_ANSWER_TOKENS(X)                                                                                 \
+	X(struct hd_fields_list, tokens, .of = &hd_answer_token_fields, .about = "by number; not their texts")
+
+#define HD_ANSWER_TOKEN_NEW(X)                                                                              \
+	X(int64_t, id, .about = "its number, to revoke it by")                                              \
+	X(const char *, user, .about = "whose it is")                                                       \
+	X(double, until_t, .about = "until when it holds, seconds since 1970", .unit = "s")                 \
+	X(const char *, token, .about = "its text: it is not stored, and never shown again")
+
 /* Of a request that was refused. */
 #define HD_ANSWER_ERROR(X)                                                                                  \
 	X(const char *, error, .about = "what is wrong, and what to do")                                    \
@@ -327,6 +359,11 @@
 	X(whatif,              HD_ANSWER_WHATIF,     "what a change would do")                              \
 	X(event,               HD_ANSWER_EVENT,      "an event")                                            \
 	X(events,              HD_ANSWER_EVENTS,     "a page of events")                                    \
+	X(quota,               HD_ANSWER_QUOTA,      "what a user, account or group may have")              \
+	X(me,                  HD_ANSWER_ME,         "the asking user")                                     \
+	X(token,               HD_ANSWER_TOKEN,      "a token")                                             \
+	X(tokens,              HD_ANSWER_TOKENS,     "tokens")                                              \
+	X(token_new,           HD_ANSWER_TOKEN_NEW,  "a token that was made")                               \
 	X(error,               HD_ANSWER_ERROR,      "why a request is refused")
 
 #define X(name, rows, about) \

@@ -54,7 +54,10 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 	*w = (struct watch){ .job = job, .lease = lease, .reported_s = -INFINITY, .asked_s = -INFINITY,
 		.alone_s = NAN, .fleet_s = -INFINITY };
 	snprintf(w->run, sizeof w->run, "%s", card.run);
+	w->as = daemon_account(d, &card, &w->account);
+	daemon_lend(d, daemon_of(w));
 	w->takeover_s = daemon_takeover_s(d, w->run);
+	daemon_unlend(daemon_of(w));
 	return w;
 }
 
@@ -186,7 +189,8 @@ enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *eve
 /* ---- beginning ---- */
 
 /* fits: of jobs of that scale, elastic or not, one was asked about. */
-struct restoring { struct hd_dispatch *dispatch; double now_s; bool fits[2][HD_DISPATCH_SET + 1]; };
+struct restoring { struct hd_daemon *d; struct hd_dispatch *dispatch; double now_s;
+	bool fits[2][HD_DISPATCH_SET + 1]; };
 
 /* A policy that refuses one job would decide nothing for all of them. */
 static enum hd_err check_fits(struct restoring *r, const struct hd_jobs_card *card,
@@ -210,9 +214,11 @@ static enum hd_err restore_one(void *user, const struct hd_jobs_card *card, cons
 	struct hd_diag *diag)
 {
 	struct restoring *r = user;
+	struct hd_dispatch_job limited = *row;
 	enum hd_err err = check_fits(r, card, row, diag);
 
-	return err ? err : hd_dispatch_restore(r->dispatch, row,
+	daemon_limit_job(r->d, card, &limited);
+	return err ? err : hd_dispatch_restore(r->dispatch, &limited,
 		lease->state == HD_LEASE_RELEASED ? NULL : lease, diag);
 }
 
@@ -226,7 +232,7 @@ enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct
 		.min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0,
 		.began_s = d->began_s,
 		.apart = true };
-	struct restoring restoring = { .now_s = daemon_now_s(d) };
+	struct restoring restoring = { .d = d, .now_s = daemon_now_s(d) };
 	enum hd_err err = hd_dispatch_create(&restoring.dispatch, &set, &d->log, diag);
 
 	if (!err)
@@ -488,6 +494,7 @@ static void serve(struct hd_daemon *d)
 		now = hd_clock_now_ns(d->clock);
 		bool boundary = daemon_now_s(d) >= hd_dispatch_boundary_s(d->dispatch);
 		if (now >= look_ns || boundary) {
+			daemon_look_at_users(d);
 			daemon_look(d, boundary);
 			look_ns = hd_clock_now_ns(d->clock) + HD_DAEMON_LOOK_NS;
 			daemon_sample(d);
@@ -510,7 +517,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a scheduler");
 	*d = (struct hd_daemon){ .spec = spec, .fs = spec->fs, .clock = spec->clock,
 		.history = { .every_s = 1 } };
-	d->handler = (struct hd_handler){ d, daemon_answer };
+	d->handler = (struct hd_handler){ d, daemon_answer, daemon_identify };
 	snprintf(d->policy, sizeof d->policy, "%s", spec->policy);
 	hd_host_real(&d->host);
 	hd_net_real(&d->net);
@@ -522,6 +529,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 		hd_fleet_init(d->fleet);
 	enum hd_err err = d->fleet ? open_folder(d, diag) : hd_fail(diag, HD_E_NOMEM,
 		"no memory for a scheduler");
+	if (!err)
+		err = daemon_open_users(d, diag);
 	if (!err)
 		err = open_store(d, diag);
 	if (!err)
@@ -565,6 +574,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	hd_arena_finish(&d->scratch);
 	hd_free(d->watch);
 	hd_free(d->fleet);
+	daemon_close_users(d);
 	/* else a thread will wake the loop; the process ends, and it with it */
 	if (alone)
 		hd_free(d);

@@ -16,17 +16,20 @@ static enum hd_err open_log(struct hd_daemon *d, const char *run, const char *na
 	return hd_file_open(d->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, log, NULL);
 }
 
-static enum hd_err spawn(struct hd_daemon *d, const char *const *argv, const char *run, const char *name,
-	struct hd_proc *proc, struct hd_diag *diag)
+static enum hd_err spawn(struct hd_daemon *d, const char *const *argv, const struct watch *w,
+	const char *name, struct hd_proc *proc, struct hd_diag *diag)
 {
 	struct hd_file log = { 0 };
-	enum hd_err err = open_log(d, run, name, &log);
 
+	daemon_lend(d, daemon_of(w));
+	enum hd_err err = open_log(d, w->run, name, &log);
+	daemon_unlend(daemon_of(w));
 	if (err)
-		return hd_fail(diag, err, "%s/log/%s.log cannot be opened", run, name);
+		return hd_fail(diag, err, "%s/log/%s.log cannot be opened", w->run, name);
 	(void)HD_FAILPOINT(DAEMON_SPAWN_BEFORE);
-	err = hd_proc_spawn(&d->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id,
-		.err = log.id }, proc, diag);
+	const struct hd_spawn how = { .argv = argv, .in = -1, .out = log.id, .err = log.id };
+	err = w->as ? hd_account_spawn(&d->host, &w->account, &how, proc, diag) :
+		hd_proc_spawn(&d->host, &how, proc, diag);
 	(void)HD_FAILPOINT(DAEMON_SPAWN_AFTER);
 	(void)!hd_file_close(&log, NULL);
 	return err;
@@ -47,13 +50,11 @@ static bool runs(struct hd_proc *proc)
 /* A holder that has not written its lease yet counts as this lease's. */
 bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
 {
-	struct hd_pid_lock_holder holder = { 0 };
-	char path[HD_PATH_CAP];
+	struct hd_pid_lock_holder holder;
 
 	if (runs(&w->proc) && w->proc_lease == w->lease)
 		return true;
-	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
-	return hd_pid_lock_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND &&
+	return daemon_run_holder(d, w, &holder) != HD_E_NOTFOUND &&
 		(!holder.pid || holder.lease == w->lease);
 }
 
@@ -61,17 +62,15 @@ bool daemon_is_coordinated(struct hd_daemon *d, struct watch *w)
  * would count for no lease. */
 static bool send_older_away(struct hd_daemon *d, struct watch *w)
 {
-	struct hd_pid_lock_holder holder = { 0 };
-	char path[HD_PATH_CAP];
+	struct hd_pid_lock_holder holder;
 	bool mine = runs(&w->proc);
 
 	if (mine)
 		(void)!hd_proc_signal(&w->proc, HD_PROC_TERM, NULL);
-	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
-	if (hd_pid_lock_look(d->fs, path, &holder, NULL) == HD_E_NOTFOUND)
+	if (daemon_run_holder(d, w, &holder) == HD_E_NOTFOUND)
 		return mine;
 	if (holder.pid && !mine)
-		(void)!hd_pid_signal(holder.pid, HD_PROC_TERM);
+		daemon_signal(d, w->job, holder.pid, HD_PROC_TERM);
 	return true;
 }
 
@@ -81,9 +80,11 @@ enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask
 	char addr[HD_ADDR_CAP];
 	enum hd_err err = hd_control_path(w->run, "run.sock", addr, NULL);
 
+	daemon_lend(d, daemon_of(w));     /* a link of the user leads to what the user may ask */
 	if (!err)
 		err = hd_control_ask(addr, ask, w->silent % HD_DAEMON_PATIENT ? HD_DAEMON_RETRY_NS :
 			HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
+	daemon_unlend(daemon_of(w));
 	/* others are answers, or it does not listen yet */
 	w->silent = err == HD_E_PEERLOST ? w->silent + 1 : 0;
 	return err;
@@ -99,7 +100,7 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	if (daemon_is_coordinated(d, w) || send_older_away(d, w))
 		return;                           /* the order comes again */
 	/* after the lock was seen free: a driver lets it go when its end is written down */
-	if (!hd_run_end_get(d->fs, w->run, &end, NULL) && end.lease == o->lease)
+	if (!daemon_run_end(d, w, &end) && end.lease == o->lease)
 		return;                           /* it has ended: the next look says so */
 	snprintf(n, sizeof n, "%u", o->n);
 	argv[5] = n;
@@ -107,15 +108,26 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u,\"for_s\":%.3f}\n",
 		(unsigned long long)o->job, o->lease,
 		daemon_lease_s(d));
+	daemon_lend(d, daemon_of(w));
 	enum hd_err err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
+	daemon_unlend(daemon_of(w));
 	if (!err)
-		err = spawn(d, argv, w->run, "coordinator", &w->proc, &diag);
+		err = spawn(d, argv, w, "coordinator", &w->proc, &diag);
 	w->proc_lease = o->lease;
 	if (err)
 		daemon_log(d, "warning", o->job, diag.text);
 	/* an order that comes again does not begin the timeout again */
 	if (isnan(w->alone_s))
 		w->alone_s = daemon_now_s(d);
+}
+
+static enum hd_err run_until(struct hd_daemon *d, const struct watch *w, uint64_t *until,
+	struct hd_diag *diag)
+{
+	daemon_lend(d, daemon_of(w));
+	enum hd_err err = hd_run_until_get(d->fs, w->run, until, diag);
+	daemon_unlend(daemon_of(w));
+	return err;
 }
 
 static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
@@ -130,7 +142,7 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 
 	daemon_pid_lock_path(d, o->device, lock);
 	hd_pools_device(d->spec->pools, o->device, name);
-	bool there = runs(&s->proc) || hd_pid_lock_look(d->fs, lock, &holder, NULL) != HD_E_NOTFOUND;
+	bool there = runs(&s->proc) || daemon_device_holder(d, o->device, &holder) != HD_E_NOTFOUND;
 	if (!there) {
 		uint64_t last = 0;
 		size_t n = 9;
@@ -139,14 +151,16 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 			argv[n++] = "--slow";
 			argv[n++] = slow;
 		}
-		enum hd_err err = hd_run_until_get(d->fs, w->run, &last, &diag);
+		enum hd_err err = run_until(d, w, &last, &diag);
 		if (!err && last) {
 			snprintf(until, sizeof until, "%llu", (unsigned long long)last);
 			argv[n++] = "--steps";
 			argv[n++] = until;
 		}
 		if (!err)
-			err = spawn(d, argv, w->run, name, &s->proc, &diag);
+			err = daemon_make_lock(d, o->device, w, &diag);
+		if (!err)
+			err = spawn(d, argv, w, name, &s->proc, &diag);
 		if (!err)
 			err = hd_pools_limit(d->spec->pools, o->device, s->limited = s->proc.pid, &diag);
 		if (err)
@@ -163,13 +177,11 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 static void signal_device(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what)
 {
 	struct hd_pid_lock_holder holder;
-	char path[HD_PATH_CAP];
 
-	daemon_pid_lock_path(d, device, path);
 	if (runs(&d->slot[device].proc))
 		(void)!hd_proc_signal(&d->slot[device].proc, what, NULL);
-	else if (!hd_pid_lock_look(d->fs, path, &holder, NULL) && holder.pid)
-		(void)!hd_pid_signal(holder.pid, what);
+	else if (!daemon_device_holder(d, device, &holder) && holder.pid)
+		daemon_signal(d, holder.job, holder.pid, what);
 }
 
 static void act_scale(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
@@ -192,7 +204,7 @@ static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 
 	(void)o;
 	w->asked_s = -INFINITY;
-	if (!hd_run_end_get(d->fs, w->run, &end, NULL) && end.lease == w->lease)
+	if (!daemon_run_end(d, w, &end) && end.lease == w->lease)
 		return;
 	if (daemon_ask_run(d, w, "{\"do\":\"stop\"}", &answer) == HD_OK || daemon_is_coordinated(d, w))
 		return;
@@ -207,16 +219,14 @@ static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 static void act_kill(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
 	struct hd_pid_lock_holder holder;
-	char path[HD_PATH_CAP];
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
 		if (d->slot[v].there && d->slot[v].job == o->job)
 			signal_device(d, v, HD_PROC_KILL);
-	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
 	if (runs(&w->proc))
 		(void)!hd_proc_signal(&w->proc, HD_PROC_KILL, NULL);
-	else if (!hd_pid_lock_look(d->fs, path, &holder, NULL) && holder.pid)
-		(void)!hd_pid_signal(holder.pid, HD_PROC_KILL);
+	else if (!daemon_run_holder(d, w, &holder) && holder.pid)
+		daemon_signal(d, w->job, holder.pid, HD_PROC_KILL);
 	w->alone_s = -INFINITY;                   /* no takeover */
 }
 

@@ -101,10 +101,13 @@ enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, cons
 
 	if (!job)
 		return hd_fail(diag, HD_E_INVAL, "\"%s\" says which: its id or its name", key);
-	if (hd_json_kind(job) != HD_JSON_TEXT)
-		return hd_json_as_u64(job, INT64_MAX, id, diag);
-	enum hd_err err = hd_json_as_text(job, &name, diag);
-	return err ? err : hd_jobs_by_name(d->jobs, name, id, diag);
+	if (hd_json_kind(job) == HD_JSON_TEXT) {
+		enum hd_err err = hd_json_as_text(job, &name, diag);
+		return err ? err : hd_jobs_by_name_of(d->jobs, daemon_sees(d), name, id, diag);
+	}
+	enum hd_err err = hd_json_as_u64(job, INT64_MAX, id, diag);
+	return err || daemon_may_of_job(d, *id) ? err :
+		hd_fail(diag, HD_E_NOTFOUND, "there is no job %llu", (unsigned long long)*id);
 }
 
 static enum hd_err read_count(const struct hd_json *ask, const char *key, int64_t least, int64_t most,
@@ -178,6 +181,12 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 	uint64_t id = 0;
 	enum hd_err err = hd_json_find(ask, "key") ? hd_json_get_text(ask, "key", &key, diag) : HD_OK;
 
+	struct hd_jobs_card whose = { .uid = HD_NO_UID };
+	char own[HD_JOBS_KEY + 1];
+	if (!err)
+		err = daemon_job_user(d, ask, &whose, diag);
+	if (!err && *key)
+		key = daemon_own_key(d, &whose, key, own);
 	if (!err && *key && !hd_jobs_by_key(d->jobs, key, &id, NULL)) {
 		err = same_order(d, ask, key, id, diag);
 		return err ? err : put_submitted(d, id, w, diag);
@@ -231,7 +240,7 @@ static enum hd_err list_one(void *user, const struct hd_jobs_card *card, const s
 	struct listing *l = user;
 
 	(void)diag;
-	if (l->state && strcmp(l->state, state_of(row, lease)) != 0)
+	if ((l->state && strcmp(l->state, state_of(row, lease)) != 0) || !daemon_may_of(l->d, card->uid))
 		return HD_OK;
 	if (!l->left) {
 		l->page.more = true;
@@ -258,7 +267,8 @@ static void fill_jobs(void *user, struct hd_json_writer *w)
 	struct listing *l = user;
 
 	l->w = w;
-	l->err = hd_jobs_list(l->d->jobs, !l->state ? NULL : state_number(l->state) < 4 ? "live" : l->state,
+	l->err = hd_jobs_list_of(l->d->jobs, daemon_sees(l->d), !l->state ? NULL :
+		state_number(l->state) < 4 ? "live" : l->state,
 		(uint64_t)l->after, UINT32_MAX, list_one, l, l->diag);
 	if (l->err == HD_E_NOSPACE)
 		l->err = HD_OK;
@@ -318,7 +328,11 @@ ANSWER(job)
 	const struct watch *seen = watched(d, id);
 	if (seen)
 		whole.paid = seen->paid;
+	struct hd_account account;
+	const struct hd_account *as = daemon_account(d, &card, &account) ? &account : NULL;
+	daemon_lend(d, as);
 	daemon_paid_read(&whole.paid, d->fs, card.run);
+	daemon_unlend(as);
 	hd_fields_put(&hd_answer_job_whole_fields, 0, &whole, w);
 	return HD_OK;
 }
@@ -470,6 +484,10 @@ ANSWER(prio)
 	if (!err)
 		err = hd_json_get_f64(ask, "priority", &event.value, diag);
 	if (!err)
+		err = hd_jobs_get(d->jobs, event.job, &card, NULL, NULL, diag);
+	if (!err)
+		err = daemon_check_priority(d, &card, event.value, diag);
+	if (!err)
 		err = feed_job(d, &event, &card, &row, &lease, diag);
 	if (err)
 		return err;
@@ -601,7 +619,7 @@ static void fill_devices(void *user, struct hd_json_writer *w)
 			.name = name, .type = d->spec->pools->name[dev.type],
 			.state = dev.leaving || (dev.there && !dev.job) ? "leaving" :
 				dev.job ? dev.there ? "busy" : "starting" : dev.usable ? "free" : "out",
-			.job = (int64_t)dev.job }, NULL, w);
+			.job = daemon_may_of_job(d, dev.job) ? (int64_t)dev.job : 0 }, NULL, w);
 	}
 }
 
@@ -613,6 +631,21 @@ ANSWER(pools)
 		.pools = { .fill = fill_pools, .user = (void *)d->spec->pools },
 		.devices = { .fill = fill_devices, .user = d } }, w);
 	return HD_OK;
+}
+
+void daemon_begin_again(struct hd_daemon *d, struct hd_dispatch *made, const char *policy)
+{
+	daemon_swap_dispatch(d, made, policy);
+	for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */
+		d->slot[v].there = false;
+		/* a worker that was just started has not written its pid lock yet */
+		if (!d->slot[v].proc.host)
+			d->slot[v].job = 0;
+	}
+	for (uint32_t i = 0; i < d->nwatches; i++)
+		d->watch[i].reported = false;
+	daemon_take_out(d);
+	daemon_look(d, true);
 }
 
 /* Another policy begins from what is on the disk, as another daemon would. */
@@ -634,17 +667,7 @@ ANSWER(policy)
 			d->log.len = logged;
 			return err;
 		}
-		daemon_swap_dispatch(d, made, policy);
-		for (uint32_t v = 0; v < HD_POOL_DEVICES; v++) {       /* the next look tells all there is */
-			d->slot[v].there = false;
-			/* a worker that was just started has not written its pid lock yet */
-			if (!d->slot[v].proc.host)
-				d->slot[v].job = 0;
-		}
-		for (uint32_t i = 0; i < d->nwatches; i++)
-			d->watch[i].reported = false;
-		daemon_take_out(d);
-		daemon_look(d, true);
+		daemon_begin_again(d, made, policy);
 	}
 	hd_fields_put(&hd_answer_policy_fields, 0, &(struct hd_answer_policy){ .policy = d->policy,
 		.round_s = hd_dispatch_round_s(d->dispatch) }, w);
@@ -714,7 +737,8 @@ static void fill_events(void *user, struct hd_json_writer *w)
 {
 	struct event_page *p = user;
 
-	p->err = hd_jobs_events(p->d->jobs, (uint64_t)p->after, (uint32_t)p->limit, p->job, put_event, w,
+	p->err = hd_jobs_events_of(p->d->jobs, daemon_sees(p->d), (uint64_t)p->after, (uint32_t)p->limit,
+		p->job, put_event, w,
 		p->diag);
 }
 
@@ -735,8 +759,8 @@ ANSWER(events)
 	return page.err;
 }
 
-enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
-	struct hd_diag *diag)
+enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag)
 {
 	static const struct {
 		const char *what;
@@ -749,7 +773,8 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 		{ "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 		{ "scale", answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },
 		{ "waiting", daemon_show_waiting }, { "ledger", daemon_show_ledger },
-		{ "history", daemon_show_history },
+		{ "history", daemon_show_history }, { "me", daemon_show_me }, { "tokens", daemon_show_tokens },
+		{ "token", daemon_make_token }, { "revoke", daemon_revoke_token },
 	};
 	struct hd_daemon *d = self;
 
@@ -757,7 +782,10 @@ enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *as
 		return hd_fail(diag, d->broken, "%s", d->why.text);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (!strcmp(row[i].what, what)) {
+			d->by = by;
+			d->what = what;
 			enum hd_err err = row[i].answer(d, ask, w, diag);
+			d->by = NULL;
 			(void)HD_FAILPOINT(DAEMON_ANSWER);
 			return err == HD_E_INPUT && strcmp(what, "submit") != 0 ? HD_E_INVAL : err;
 		}

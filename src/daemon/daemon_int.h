@@ -1,8 +1,8 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
  * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_show.c what the
- * page draws, submit.c takes jobs in, daemon_until.c those that go on
- * with a run. */
+ * page draws, daemon_users.c whose a request is and a job runs as, daemon_token.c tokens, submit.c takes jobs
+ * in, daemon_until.c those that go on with a run. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
 
@@ -20,6 +20,7 @@
 #include "daemon/history.h"
 #include "daemon/jobs.h"
 #include "daemon/lease_renewer.h"
+#include "daemon/users.h"
 
 enum { HD_DAEMON_EVENTS = 1024, HD_DAEMON_LATE = 300 };
 
@@ -28,6 +29,9 @@ struct watch {
 	uint64_t job;
 	uint32_t lease;
 	char run[HD_JOBS_RUN];
+	/* whose processes it has, and whose files its folder; as: not the daemon's own */
+	struct hd_account account;
+	bool as;
 	struct hd_proc proc;              /* its coordinator, if this daemon started it; host NULL: not */
 	uint32_t proc_lease;              /* for which it was */
 	bool reported;                    /* SEEN was sent to the dispatch */
@@ -48,6 +52,16 @@ struct watch {
 /* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the
  * process that was given its part of a core last. */
 struct device_slot { struct hd_proc proc; uint64_t job; int limited; bool there, out; };
+
+/* Users of the folder's file, as it was read last; a file that is bad since, or gone, changes nothing. */
+struct daemon_users {
+	struct hd_users now;
+	struct hd_arena arena;
+	struct hd_stat seen;              /* of the file, good or bad */
+	bool gone;
+	bool run_as;                      /* this process is root: jobs run as their users */
+	char wrong[300];                  /* what is wrong with the file since; "": nothing */
+};
 
 /* A policy that is asked in a thread of its own. */
 struct policy_thread {
@@ -82,6 +96,10 @@ struct hd_daemon {
 	struct watch *watch;              /* owned */
 	struct hd_fleet *fleet;           /* owned */
 	struct hd_history history;
+	struct daemon_users *users;       /* owned; NULL: it has one owner */
+	/* of the question at hand; NULL: none is, or the daemon asks itself */
+	const struct hd_caller *by;
+	const char *what;
 	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
 	/* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
 	uint64_t taken;
@@ -106,6 +124,11 @@ HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatc
 	struct hd_diag *diag);
 /* Another machine decides from now on; the policy of the one that was is not waited for. */
 void daemon_swap_dispatch(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
+/* The same, and hears all that there is (daemon_answer.c). */
+void daemon_begin_again(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
+/* A key of a submission is its user's: two of them may draw the same (submit.c). */
+const char *daemon_own_key(const struct hd_daemon *d, const struct hd_jobs_card *card, const char *key,
+	char own[HD_JOBS_KEY + 1]);
 /* daemon_solve.c: an answer that came is taken, a question that waits is asked, one that takes too long is
  * given up. */
 void daemon_turn_policy(struct hd_daemon *d);
@@ -160,8 +183,55 @@ daemon_shows daemon_show_run, daemon_show_metrics, daemon_show_waiting, daemon_s
 /* daemon_whatif.c: the question "whatif" of frontend.h. */
 HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
-HD_MUST_USE enum hd_err daemon_answer(void *self, const char *what, const struct hd_json *ask,
-	struct hd_json_writer *answer, struct hd_diag *diag);
+HD_MUST_USE enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *what,
+	const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
+/* daemon_users.c: begins with the file, if there is one. */
+HD_MUST_USE enum hd_err daemon_open_users(struct hd_daemon *d, struct hd_diag *diag);
+void daemon_close_users(struct hd_daemon *d);
+/* Reads the file again if it is another one. */
+void daemon_look_at_users(struct hd_daemon *d);
+HD_MUST_USE enum hd_err daemon_identify(void *self, const struct hd_credential *credential,
+	struct hd_caller *by, struct hd_diag *diag);
+/* Whether the question at hand may be about the jobs of that account, or about that job. */
+bool daemon_may_of(const struct hd_daemon *d, uint32_t uid);
+bool daemon_may_of_job(const struct hd_daemon *d, uint64_t job);
+/* For lists: HD_NO_UID, or the one account that the caller sees. */
+uint32_t daemon_sees(const struct hd_daemon *d);
+/* Whose the job will be: the caller, or the one that an admin names. */
+HD_MUST_USE enum hd_err daemon_job_user(struct hd_daemon *d, const struct hd_json *ask,
+	struct hd_jobs_card *card, struct hd_diag *diag);
+/* Whether its user may hand in another job like that; before: of the same order, not stored yet. */
+HD_MUST_USE enum hd_err daemon_check_quota(struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, uint32_t before, struct hd_diag *diag);
+HD_MUST_USE enum hd_err daemon_check_priority(struct hd_daemon *d, const struct hd_jobs_card *card,
+	double weight, struct hd_diag *diag);
+/* Quotas and account of a job as the file has them now, for the machine. */
+void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	struct hd_dispatch_job *row);
+/* The account that the job runs as; false: ours. */
+bool daemon_account(const struct hd_daemon *d, const struct hd_jobs_card *card, struct hd_account *account);
+/* From here to the other, files are touched with the rights of the job's user. */
+void daemon_lend(struct hd_daemon *d, const struct hd_account *account);      /* NULL: ours */
+void daemon_unlend(const struct hd_account *account);
+static inline const struct hd_account *daemon_of(const struct watch *w) { return w->as ? &w->account :
+	NULL; }
+/* Which process holds the device, or the run; pid 0: not known. What a user wrote into the file of another
+ * one's job or process is not believed. HD_E_NOTFOUND: none. */
+HD_MUST_USE enum hd_err daemon_device_holder(struct hd_daemon *d, uint32_t device,
+	struct hd_pid_lock_holder *holder);
+HD_MUST_USE enum hd_err daemon_run_holder(struct hd_daemon *d, const struct watch *w,
+	struct hd_pid_lock_holder *holder);
+/* The holder of a lock, of that job, gets a signal: where jobs run as users, if it is its user's. */
+void daemon_signal(struct hd_daemon *d, uint64_t job, int pid, enum hd_proc_signal what);
+/* The pid lock of the device, for a worker of that job to take: a new file, of its user. */
+HD_MUST_USE enum hd_err daemon_make_lock(struct hd_daemon *d, uint32_t device, const struct watch *w,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *w, struct hd_run_end *end);
+/* An event of the daemon itself, stored. */
+void daemon_note(struct hd_daemon *d, const char *kind, const char *text);
+daemon_shows daemon_show_me, daemon_show_tokens, daemon_make_token, daemon_revoke_token;
+HD_MUST_USE enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer,
+	char user[HD_USERS_NAME + 1], struct hd_diag *diag);
 /* Finds `taken`: a new store must not reuse folders of runs of an older one (submit.c). */
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
 /* Of an order without its key: equal for equal orders, however they are written (submit.c). */

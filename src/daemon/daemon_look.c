@@ -117,8 +117,7 @@ void daemon_pid_lock_path(const struct hd_daemon *d, uint32_t device, char path[
 static void look_at_device(struct hd_daemon *d, uint32_t v)
 {
 	struct device_slot *s = &d->slot[v];
-	struct hd_pid_lock_holder holder = { 0 };
-	char path[HD_PATH_CAP];
+	struct hd_pid_lock_holder holder;
 	int code = -1;
 	struct hd_diag diag = { "" };
 	bool mine = false, was = s->there;
@@ -129,8 +128,7 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 		if (!mine)
 			s->proc = (struct hd_proc){ 0 };
 	}
-	daemon_pid_lock_path(d, v, path);
-	bool held = hd_pid_lock_look(d->fs, path, &holder, NULL) != HD_E_NOTFOUND;
+	bool held = daemon_device_holder(d, v, &holder) != HD_E_NOTFOUND;
 	if (held && holder.pid) {
 		s->job = holder.job;              /* also if its daemon died before it was limited */
 		if (holder.pid != s->limited && hd_pools_limit(d->spec->pools, v, holder.pid, &diag))
@@ -269,7 +267,7 @@ static void look_at_run(struct hd_daemon *d, struct watch *w, bool all)
 	if (!lease || lease->number != w->lease || lease->over)
 		return;
 	bool coordinated = daemon_is_coordinated(d, w);
-	if (!hd_run_end_get(d->fs, w->run, &end, NULL) && end.lease == w->lease) {
+	if (!daemon_run_end(d, w, &end) && end.lease == w->lease) {
 		over(d, w, &end);
 		return;
 	}

@@ -148,7 +148,11 @@ enum hd_err daemon_show_metrics(struct hd_daemon *d, const struct hd_json *ask, 
 		return err;
 	hd_arena_reset(&d->scratch);
 	snprintf(path, sizeof path, "%s/metrics.ndjson", card.run);
+	struct hd_account account;
+	const struct hd_account *as = daemon_account(d, &card, &account) ? &account : NULL;
+	daemon_lend(d, as);
 	err = hd_curve_read(d->fs, path, (uint32_t)most, &d->scratch, &points.at, &points.n, diag);
+	daemon_unlend(as);
 	if (err && err != HD_E_NOTFOUND)          /* it has not begun */
 		return err;
 	hd_fields_put(&hd_answer_curve_fields, 0, &(struct hd_answer_curve){ .id = (int64_t)id,
@@ -187,7 +191,7 @@ static void fill_waiting(void *user, struct hd_json_writer *w)
 	for (uint32_t i = 0; i < hd_dispatch_njobs(machine) && !l->err && !l->page.more; i++) {
 		const struct hd_dispatch_job *row = hd_dispatch_job(machine, hd_dispatch_nth(machine, i));
 		if (row->id <= (uint64_t)l->after || row->state != HD_DISPATCH_OPEN ||
-			hd_dispatch_lease(machine, row->id))
+			hd_dispatch_lease(machine, row->id) || !daemon_may_of_job(l->d, row->id))
 			continue;
 		if (l->left-- == 0)
 			l->page.more = true;
@@ -217,7 +221,8 @@ static void fill_spent(void *user, struct hd_json_writer *w)
 	struct hd_jobs_card card;
 
 	for (uint32_t i = 0; i < d->nwatches; i++)
-		if (!hd_jobs_get(d->jobs, d->watch[i].job, &card, NULL, NULL, NULL))
+		if (daemon_may_of_job(d, d->watch[i].job) &&
+			!hd_jobs_get(d->jobs, d->watch[i].job, &card, NULL, NULL, NULL))
 			hd_fields_put_object(&hd_answer_spent_fields, 0, &(struct hd_answer_spent){
 				.id = (int64_t)card.id, .name = card.name, .user = card.user,
 				.paid = d->watch[i].paid }, NULL, w);

@@ -117,22 +117,33 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 		err = may_go_on(d, &of, &before, (uint64_t)until, diag);
 	if (!err && hd_json_find(ask, "key"))
 		err = hd_json_get_text(ask, "key", &key, diag);
-	if (!err && strlen(key) > HD_JOBS_KEY)
-		err = hd_fail(diag, HD_E_INVAL, "key is longer than %d bytes", HD_JOBS_KEY);
+	if (!err && strlen(key) > HD_USERS_NAME)
+		err = hd_fail(diag, HD_E_INVAL, "key is longer than %d bytes", HD_USERS_NAME);
 	if (err)
 		return err;
 	hd_arena_init(&arena, 0);
 	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
+	struct hd_account account;
+	const struct hd_account *as = daemon_account(d, &of, &account) ? &account : NULL;
+	daemon_lend(d, as);
 	err = job ? read_job(d, of.run, job, &arena, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
+	daemon_unlend(as);
 	if (!err)
 		err = make_row(d, ask, job, &before, row, diag);
 	if (!err)
+		err = daemon_check_quota(d, &of, row, 0, diag);
+	daemon_lend(d, as);
+	if (!err)
 		err = hd_run_until_put(d->fs, of.run, row->steps, diag);
+	daemon_unlend(as);
+	daemon_limit_job(d, &of, row);
 	hd_arena_finish(&arena);
 	*card = of;
 	card->id = row->id = daemon_next_id(d);
 	card->digest[0] = card->order[0] = '\0';
-	snprintf(card->key, sizeof card->key, "%s", key);
+	card->key[0] = '\0';
+	if (*key)
+		(void)daemon_own_key(d, card, key, card->key);
 	if (*key)
 		hd_hash_hex(daemon_order_hash(ask), card->order);
 	return err;

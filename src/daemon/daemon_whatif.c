@@ -133,6 +133,8 @@ static void fill_affected(void *user, struct hd_json_writer *w)
 		const struct hd_what_if *row = &a->row[i];
 		const struct hd_sched_job *job = &a->q->state.jobs[row->job];
 		struct hd_jobs_card card;
+		if (!daemon_may_of_job(a->d, job->id))
+			continue;
 		a->err = hd_jobs_get(a->d->jobs, job->id, &card, NULL, NULL, a->diag);
 		if (!a->err)
 			hd_fields_put_object(&hd_answer_affected_fields, 0, &(struct hd_answer_affected){

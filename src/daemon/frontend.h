@@ -50,6 +50,15 @@
  *
  *	STATE    queued starting running draining done failed cancelled timeout
  *
+ *	me       me
+ *	tokens   tokens
+ *	token    token_new  user?: of users.yaml (the caller), for_s?: seconds that it holds (30 days)
+ *	revoke   nothing    token: its id
+ *
+ * A scheduler with users (users.h) answers a question by its caller's rights: what belongs to others does
+ * not exist for it (HD_E_NOTFOUND, left out of lists), but for counts. `user` of `submit` is then read from
+ * admins only; a job is its caller's.
+ *
  * Errors: HD_E_INVAL a member is missing or makes no sense, or the job is over; HD_E_NOTFOUND no such job,
  * device; HD_E_INPUT the job file is bad; HD_E_REFUSED no space (disk, too many jobs); HD_E_IO the store
  * could not be written: nothing was changed.
@@ -63,15 +72,30 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "sys/loop.h"
+#include "daemon/users.h"
 
 enum { HD_FRONTEND_TAGS = 1024 };            /* of the loop, that each frontend has */
 
-/* The shape of driver/control.h's answer slot: writes members into the open object `answer`. */
+/* What a request brings to say whose it is: the account at the other end of a Unix socket, a token. */
+struct hd_credential {
+	bool local;                       /* `user` is known */
+	struct hd_sock_user user;
+	const char *bearer;               /* NULL: none; not yet believed */
+	bool start_token;                 /* it has the token of this start, which is the owner's */
+};
+
 struct hd_handler {
 	void *self;
-	enum hd_err (*answer)(void *self, const char *what, const struct hd_json *ask,
-		struct hd_json_writer *answer, struct hd_diag *diag);
+	/* Writes members into the open object `answer`. `by`: whose question it is. */
+	enum hd_err (*answer)(void *self, const struct hd_caller *by, const char *what,
+		const struct hd_json *ask, struct hd_json_writer *answer, struct hd_diag *diag);
+	/* Whose it is, now: asked at each request, and again before each page of a stream.
+	 * HD_E_REFUSED: no user. hd_identify_owner: of a scheduler that has one owner. */
+	enum hd_err (*identify)(void *self, const struct hd_credential *credential, struct hd_caller *by,
+		struct hd_diag *diag);
 };
+enum hd_err hd_identify_owner(void *self, const struct hd_credential *credential, struct hd_caller *by,
+	struct hd_diag *diag);
 
 struct hd_frontend_ops {
 	const char *name;                 /* "http", "line" */

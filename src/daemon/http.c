@@ -9,7 +9,9 @@
 #include "base/num.h"
 
 enum { HD_HTTP_REQUEST_ARENA = 64 << 20,          /* a body, its tree, an answer: none comes near */
-       HD_HTTP_PAGE = 100 };                      /* events asked for at once */
+       HD_HTTP_PAGE = 100,                        /* events asked for at once */
+       HD_HTTP_BEARER = 2 * HD_KEY_BYTES + 1,     /* a longer one is no token */
+};
 
 /* One request, from its first line until its answer went out. */
 struct request {
@@ -30,6 +32,10 @@ struct hd_http_stream {
 	struct hd_http_stream *next;
 	struct MHD_Connection *connection;
 	int64_t after, job, ping_ns;
+	/* whose it is, which is asked again before each page: a token ends within a stream */
+	struct hd_credential credential;
+	struct hd_caller by;
+	char bearer[HD_HTTP_BEARER];
 	bool waits;                               /* the library has suspended it */
 	struct hd_arena arena;                    /* of the page at hand */
 	struct hd_text text;
@@ -137,6 +143,7 @@ static void note(struct request *q, const char *method, const struct hd_rest_res
 	struct hd_json_writer w;
 	struct hd_text text;
 
+	const struct hd_caller *by = &q->way.by;
 	if (!http->audit)
 		return;
 	hd_text_init(&text, &q->arena);
@@ -144,18 +151,42 @@ static void note(struct request *q, const char *method, const struct hd_rest_res
 	hd_json_open_object(&w, NULL);
 	hd_json_put_f64(&w, "t", (double)(hd_clock_wall_ns(http->loop->clock) / 1000000) / 1e3);
 	hd_json_put_text(&w, "from", http->gate.port ? "tcp" : "unix");
+	uint32_t uid = q->admitted ? by->uid : q->way.credential.local ? q->way.credential.user.uid :
+		HD_NO_UID;
+	hd_json_put_i64(&w, "uid", uid == HD_NO_UID ? -1 : (int64_t)uid);
+	hd_json_put_text(&w, "user", q->admitted ? by->name : "");
+	hd_json_put_text(&w, "what", q->way.route ? q->way.route->what : "");
 	hd_json_put_text(&w, "method", method);
 	hd_json_put_text(&w, "target", q->target);
 	hd_json_put_i64(&w, "status", out->status);
 	hd_json_put_text(&w, "error", out->err ? hd_err_text(out->err) : "");
+	if (http->denied_more && !q->admitted)
+		hd_json_put_i64(&w, "more", (int64_t)http->denied_more);
 	hd_json_close(&w);
 	hd_text_add(&text, "\n");
 	http->unaudited += text.full || hd_lines_add(http->audit, text.at, text.len, NULL);
 }
 
+/* Any process of the machine can try: so these fill no disk. */
+static void note_denied(struct request *q, const char *method, const struct hd_rest_response *out)
+{
+	int64_t now = hd_clock_now_ns(q->http->loop->clock);
+
+	if (out->status != 401 && out->status != 403)
+		return;
+	if (q->http->denied_ns && now < q->http->denied_ns + HD_HTTP_DENIED_NS) {
+		q->http->denied_more++;
+		return;
+	}
+	note(q, method, out);
+	q->http->denied_ns = now;
+	q->http->denied_more = 0;
+}
+
 /* ---- streams ---- */
 
-static enum hd_err ask_events(struct hd_http_stream *s, const struct hd_json **events, struct hd_diag *diag)
+static enum hd_err ask_events(struct hd_http_stream *s, const struct hd_json **events, int64_t *last,
+	struct hd_diag *diag)
 {
 	struct hd_text ask, answer;
 	struct hd_json_writer w;
@@ -176,12 +207,14 @@ static enum hd_err ask_events(struct hd_http_stream *s, const struct hd_json **e
 	hd_json_writer_init(&w, &answer);
 	hd_json_open_object(&w, NULL);
 	if (!err)
-		err = s->http->handler.answer(s->http->handler.self, "events", json, &w, diag);
+		err = s->http->handler.answer(s->http->handler.self, &s->by, "events", json, &w, diag);
 	while (!err && w.depth)
 		hd_json_close(&w);
 	if (!err)
 		err = answer.full ? hd_fail(diag, HD_E_NOMEM, "no memory for events") :
 			hd_json_parse(&s->arena, "events", answer.at, answer.len, &object, diag);
+	if (!err && hd_json_get_i64(object, "last", 0, INT64_MAX, last, NULL))
+		*last = 0;
 	return err ? err : hd_json_get(object, "events", HD_JSON_ARRAY, events, diag);
 }
 
@@ -209,13 +242,16 @@ static enum hd_err fill(struct hd_http_stream *s)
 {
 	const struct hd_json *events = NULL;
 	struct hd_diag diag = { "" };
+	const struct hd_handler *handler = &s->http->handler;
 	const char *kind;
-	int64_t number;
+	int64_t number, last = 0;
 
+	if (handler->identify && handler->identify(handler->self, &s->credential, &s->by, &diag))
+		return HD_E_REFUSED;
 	hd_arena_reset(&s->arena);
 	s->text = (struct hd_text){ 0 };
 	s->at = 0;
-	enum hd_err err = ask_events(s, &events, &diag);
+	enum hd_err err = ask_events(s, &events, &last, &diag);
 	hd_text_init(&s->text, &s->arena);
 	for (size_t i = 0; !err && i < hd_json_count(events); i++) {
 		const struct hd_json *event = hd_json_item(events, i);
@@ -232,6 +268,9 @@ static enum hd_err fill(struct hd_http_stream *s)
 		copy_event(&w, event);
 		hd_text_add(&s->text, "\n\n");
 	}
+	/* the others up to `last` are not for this one, and are not looked at again */
+	if (!err && hd_json_count(events) < HD_HTTP_PAGE && last > s->after)
+		s->after = last;
 	return err ? err : s->text.full ? HD_E_NOMEM : HD_OK;
 }
 
@@ -307,6 +346,12 @@ static enum MHD_Result begin_stream(struct request *q, struct MHD_Connection *c)
 		.after = begins_after(q, "after"),
 		.job = begins_after(q, "job"), .ping_ns = hd_clock_now_ns(http->loop->clock) +
 		HD_HTTP_PING_NS };
+	s->by = q->way.by;
+	s->credential = q->way.credential;
+	if (s->credential.bearer) {
+		snprintf(s->bearer, sizeof s->bearer, "%s", s->credential.bearer);
+		s->credential.bearer = s->bearer;
+	}
 	hd_arena_init(&s->arena, HD_HTTP_REQUEST_ARENA);
 	struct MHD_Response *r = dress(MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream,
 		s, NULL), &(struct hd_rest_response){ .type = "text/event-stream" });
@@ -383,9 +428,14 @@ static enum MHD_Result judge(struct request *q, struct MHD_Connection *c, const 
 		return say_no(q, c, 431, HD_E_INVAL, "the headers are longer than 16 KiB");
 	MHD_get_connection_values(c, MHD_HEADER_KIND, take_header, q);
 	const struct hd_rest_request r = { method, q->target, version, q->header, q->nheaders, NULL, 0 };
-	q->admitted = hd_rest_admit(&q->http->gate, &r, &q->arena, &q->way, &no);
-	if (!q->admitted)
+	struct hd_rest_gate gate = q->http->gate;
+	const union MHD_ConnectionInfo *id = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	gate.from.local = id && hd_sock_user_of(id->connect_fd, &gate.from.user);
+	q->admitted = hd_rest_admit(&gate, &r, &q->arena, &q->way, &no);
+	if (!q->admitted) {
+		note_denied(q, method, &no);
 		return hand_out(q, c, &no);
+	}
 	if (q->way.body_bytes && !(q->body = hd_arena_take(&q->arena, q->way.body_bytes, 1)))
 		return say_no(q, c, 507, HD_E_NOMEM, "no memory for the body");
 	return MHD_YES;
@@ -465,6 +515,20 @@ static enum hd_err start(struct hd_http *http, struct hd_diag *diag)
 	return hd_loop_watch(http->loop, info->epoll_fd, HD_LOOP_READ, http->tag, diag);
 }
 
+/* Where others could put a socket of their own under the name, users would speak to it. */
+static enum hd_err share(const char *addr, struct hd_diag *diag)
+{
+	const char *path = addr + strlen("unix:");
+	char folder[HD_ADDR_CAP];
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	if (!hd_account_is_folder_ours(*folder ? folder : "/"))
+		return hd_fail(diag, HD_E_REFUSED, "others can put files into the folder of %s: `chmod go-w` "
+			"it, or choose another one", addr);
+	return hd_account_open_to_all(path, diag);
+}
+
 enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop *loop, struct hd_net *net,
 	struct hd_diag *diag)
 {
@@ -479,13 +543,16 @@ enum hd_err hd_http_open(struct hd_http *http, const char *addr, struct hd_loop 
 	enum hd_err err = hd_sock_listen(net, addr, &http->listener, diag);
 	if (err)
 		return err;
-	if (!tcp && !hd_sock_is_private(net, addr))
+	if (!tcp && http->shared)
+		err = share(addr, diag);
+	else if (!tcp && !hd_sock_is_private(net, addr))
 		err = hd_fail(diag, HD_E_REFUSED, "others can enter the folder of %s: `chmod 700` it", addr);
 	const char *colon = strrchr(http->listener.addr, ':');
 	if (!err && tcp && (!colon || hd_num_u64(colon + 1, UINT16_MAX, &port, NULL)))
 		err = hd_fail(diag, HD_E_BUG, "%s has no port", http->listener.addr);
 	http->gate.token = http->token;
 	http->gate.port = (uint16_t)port;
+	http->gate.handler = &http->handler;
 	if (!err)
 		err = start(http, diag);
 	if (err)

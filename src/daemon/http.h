@@ -4,8 +4,9 @@
  * libmicrohttpd reads and writes; this sets limits on connections and time. The daemon's loop drives it: no
  * thread.
  *
- * 1. "unix:PATH" in a folder that only its user can enter, or "tcp:127.0.0.1:PORT", "tcp:[::1]:PORT" with
- *    http->token. Nothing else (hd_http_where).
+ * 1. "unix:PATH" in a folder that only its user can enter; with `shared` one in which only it can make files,
+ *    for all accounts of the machine: the handler says whose a connection is. Or "tcp:127.0.0.1:PORT",
+ *    "tcp:[::1]:PORT" with    http->token. Nothing else (hd_http_where).
  * 2. One request a connection; then it ends. HD_HTTP_CONNECTIONS at once, of one address HD_HTTP_PER_ADDRESS;
  *    others wait.
  * 3. A request is whole HD_HTTP_REQUEST_NS after its connection began, and an answer taken HD_HTTP_ANSWER_NS
@@ -15,7 +16,9 @@
  *    the page (page.h) have a policy of their own and may be kept, to be asked about again. No CORS header is
  *    ever sent.
  * 5. Each request that changes something leaves a line in `audit`, whatever became of it:
- *    {"t","from","method","target","status","error"}. One that cannot be written is counted in `unaudited`.
+ *    {"t","from","uid","user","what","method","target","status","error"}; uid -1: not known. So does one that
+ *    is refused for its credential, of these at most one a second, with how many others there were in
+ *    `more`. One that cannot be written is counted in `unaudited`.
  * 6. A stream gets the events that the handler answers to "events", as they come: hd_http_changed says that
  *    there are some; a comment goes out when there were none for HD_HTTP_PING_NS. HD_HTTP_STREAMS at once
  *    [503].
@@ -40,6 +43,7 @@ enum {
 #define HD_HTTP_REQUEST_NS INT64_C(10000000000)
 #define HD_HTTP_ANSWER_NS INT64_C(60000000000)
 #define HD_HTTP_PING_NS INT64_C(15000000000)
+#define HD_HTTP_DENIED_NS INT64_C(1000000000)
 
 struct MHD_Daemon;
 struct hd_http_stream;
@@ -54,6 +58,7 @@ struct hd_http {
 	struct hd_handler handler;                      /* these four are set by the caller */
 	const struct hd_key *token;               /* borrowed; NULL on a Unix socket */
 	struct hd_lines *audit;                   /* borrowed; NULL: none */
+	bool shared;                              /* a Unix socket for all accounts */
 	/* of the loop: [tag, tag + HD_HTTP_TAGS) are this server's */
 	uint64_t tag;
 	struct hd_loop *loop;                     /* borrowed */
@@ -66,6 +71,8 @@ struct hd_http {
 	int64_t run_ns;                           /* when the library wants to run again; 0: at once */
 	uint64_t requests, refused, unaudited;    /* counted since open */
 	bool changed, closing;
+	int64_t denied_ns;                        /* when the last refused credential was written down */
+	uint64_t denied_more;
 };
 
 /* "127.0.0.1:PORT", "localhost:PORT", "[::1]:PORT" -> "tcp:...". HD_E_INVAL: another host, with what to do

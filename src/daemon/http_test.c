@@ -51,9 +51,10 @@ static enum hd_err answer_events(const struct hd_json *ask, struct hd_json_write
 	return err;
 }
 
-static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
-	struct hd_diag *diag)
+static enum hd_err answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag)
 {
+	(void)by;
 	const char *text = "";
 
 	(void)self;
@@ -74,7 +75,8 @@ static enum hd_err answer(void *self, const char *what, const struct hd_json *as
 
 static int open_server(const char *where, const struct hd_key *key)
 {
-	http = (struct hd_http){ .handler = { NULL, answer }, .token = key, .audit = &audit, .tag = 7 };
+	http = (struct hd_http){ .handler = { NULL, answer, hd_identify_owner }, .token = key,
+		.audit = &audit, .tag = 7 };
 	asked = changes = 0;
 	last_event = ahead_ns = 0;
 	struct hd_diag diag = { "" };
@@ -474,7 +476,7 @@ static void only_this_machine_is_served(void **state)
 		"example.org:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",
 		"127.0.0.1:65536", "127.0.0.1.example.org:80", "localhost.example.org:80", "" };
 	char to[HD_ADDR_CAP];
-	struct hd_http other = { .handler = { NULL, answer } };
+	struct hd_http other = { .handler = { NULL, answer, hd_identify_owner } };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -577,7 +579,7 @@ static void the_frontend_serves_both_with_a_token_that_no_start_before_knew(void
 {
 	static struct hd_http_frontend frontend;
 	const struct hd_frontend_ops *ops = &hd_http_frontend_ops;
-	const struct hd_handler handler = { NULL, answer };
+	const struct hd_handler handler = { NULL, answer, hd_identify_owner };
 	char text[2][2 * HD_KEY_BYTES + 2];
 	(void)state;
 
@@ -613,7 +615,7 @@ static void a_frontend_that_nobody_asks_lets_the_loop_sleep(void **state)
 	static struct hd_http_frontend frontend;
 	static const char *const wheres[] = { NULL, "127.0.0.1:0" };
 	const struct hd_frontend_ops *ops = &hd_http_frontend_ops;
-	const struct hd_handler handler = { NULL, answer };
+	const struct hd_handler handler = { NULL, answer, hd_identify_owner };
 	(void)state;
 
 	for (size_t i = 0; i < sizeof wheres / sizeof *wheres; i++) {

@@ -37,6 +37,12 @@ static const struct hd_db_kind file = {
 		" timeout INTEGER NOT NULL, ran_s REAL NOT NULL, from_s REAL NOT NULL,"
 		" limit_s REAL NOT NULL, expect_s REAL NOT NULL, array INTEGER NOT NULL,"
 		" place INTEGER NOT NULL, at_once INTEGER NOT NULL, runs_after TEXT NOT NULL);"
+		"CREATE TABLE IF NOT EXISTS owned (job INTEGER PRIMARY KEY, uid INTEGER NOT NULL,"
+		" gid INTEGER NOT NULL);"
+		"CREATE INDEX IF NOT EXISTS owned_uid ON owned (uid, job);"
+		"CREATE TABLE IF NOT EXISTS token (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+		" hash TEXT NOT NULL UNIQUE, user TEXT NOT NULL, made_s REAL NOT NULL,"
+		" until_s REAL NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS word (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 };
@@ -45,14 +51,21 @@ static const struct hd_db_kind file = {
 	"j.max, j.nvns, j.weight, j.submitted_s, j.started_s, j.ended_s, j.deadline_s, j.steps, j.done, " \
 	"j.failures, j.leases, j.exit, j.cancel, j.why, j.rates, l.number, l.epoch, l.state, l.over, " \
 	"l.since_s, l.until_s, l.devices, coalesce(o.hash, ''), t.held, t.timeout, t.ran_s, t.from_s, " \
-	"t.limit_s, t.expect_s, t.array, t.place, t.at_once, t.runs_after FROM job j " \
+	"t.limit_s, t.expect_s, t.array, t.place, t.at_once, t.runs_after, w.uid, w.gid FROM job j " \
 	"LEFT JOIN lease l ON l.job = j.id LEFT JOIN ordered o ON o.job = j.id " \
-	"LEFT JOIN terms t ON t.job = j.id "
+	"LEFT JOIN terms t ON t.job = j.id LEFT JOIN owned w ON w.job = j.id "
+#define OF_UID "AND (?4 IS NULL OR w.uid = ?4) "
 
 /*        id          text */
 #define ASKS(X) \
 	X(CARD,     "INSERT INTO job (id, name, user, key, run) VALUES (?, ?, ?, ?, ?)") \
 	X(ORDERED,  "INSERT INTO ordered (job, hash) VALUES (?, ?)") \
+	X(OWNED,    "INSERT INTO owned (job, uid, gid) VALUES (?, ?, ?)") \
+	X(OWNER,    "SELECT uid FROM owned WHERE job = ?") \
+	X(TOKEN,    "INSERT INTO token (hash, user, made_s, until_s) VALUES (?, ?, ?, ?)") \
+	X(TOKEN_OF, "SELECT id, user, made_s, until_s FROM token WHERE hash = ?") \
+	X(TOKENS,   "SELECT id, user, made_s, until_s FROM token ORDER BY id") \
+	X(UNTOKEN,  "DELETE FROM token WHERE id = ?") \
 	X(ROW,      "UPDATE job SET state = ?, scale = ?, min = ?, max = ?, nvns = ?, weight = ?, submitted_s = ?, started_s = ?, ended_s = ?, " \
 		    "deadline_s = ?, steps = ?, done = ?, failures = ?, leases = ?, exit = ?, cancel = ?, " \
 		    "why = ?, rates = ? WHERE id = ?") \
@@ -74,16 +87,20 @@ static const struct hd_db_kind file = {
 	X(WORDS,    "SELECT name, value FROM word WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name") \
 	X(GET,      "SELECT " COLUMNS "WHERE j.id = ?") \
 	X(BY_NAME,  "SELECT max(id) FROM job WHERE name = ?") \
+	X(BY_NAME_OF, "SELECT max(j.id) FROM job j JOIN owned w ON w.job = j.id " \
+		    "WHERE j.name = ? AND w.uid = ?") \
 	X(BY_KEY,   "SELECT max(id) FROM job WHERE key = ?") \
 	X(BY_RUN,   "SELECT max(id) FROM job WHERE run = ?") \
-	X(ALL,      "SELECT " COLUMNS "WHERE j.id > ? ORDER BY j.id LIMIT ?") \
-	X(LIVE,     "SELECT " COLUMNS "WHERE (j.state = 'open' OR l.job IS NOT NULL) AND j.id > ? ORDER BY j.id LIMIT ?") \
-	X(OF_STATE, "SELECT " COLUMNS "WHERE j.state = ?3 AND j.id > ?1 ORDER BY j.id LIMIT ?2") \
+	X(ALL,      "SELECT " COLUMNS "WHERE j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
+	X(LIVE,     "SELECT " COLUMNS "WHERE (j.state = 'open' OR l.job IS NOT NULL) AND j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
+	X(OF_STATE, "SELECT " COLUMNS "WHERE j.state = ?3 AND j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
 	X(COUNT,    "SELECT state, count(*) FROM job GROUP BY state") \
 	X(COUNT_LEASES, "SELECT l.state, count(*) FROM lease l JOIN job j ON j.id = l.job WHERE j.state = 'open' GROUP BY l.state") \
-	X(EVENTS,   "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE number > ? ORDER BY number LIMIT ?") \
+	X(EVENTS,   "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE number > ?1 " \
+	  "AND (?4 IS NULL OR job = 0 OR job IN (SELECT job FROM owned WHERE uid = ?4)) " \
+	  "ORDER BY number LIMIT ?2") \
 	X(EVENTS_OF, "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE job = ?3 AND number > ?1 " \
-	  "ORDER BY number LIMIT ?2")
+	  "AND (?4 IS NULL OR job IN (SELECT job FROM owned WHERE uid = ?4)) ORDER BY number LIMIT ?2")
 
 enum { DROP_EACH = 256 };                 /* old events go so many at a time */
 
@@ -213,6 +230,12 @@ enum hd_err hd_jobs_put_card(struct hd_jobs *s, const struct hd_jobs_card *card,
 	enum hd_err err = put(s, ASK_CARD, diag);
 	if (!err && card->id > s->last)
 		s->last = card->id;
+	if (!err && card->uid != HD_NO_UID) {
+		sqlite3_bind_int64(s->ask[ASK_OWNED], 1, (int64_t)card->id);
+		sqlite3_bind_int64(s->ask[ASK_OWNED], 2, card->uid);
+		sqlite3_bind_int64(s->ask[ASK_OWNED], 3, card->gid);
+		err = put(s, ASK_OWNED, diag);
+	}
 	if (err || !card->order[0])
 		return err;
 	sqlite3_bind_int64(s->ask[ASK_ORDERED], 1, (int64_t)card->id);
@@ -392,8 +415,8 @@ static bool state_of(const char *name, enum hd_dispatch_state *state)
 	return false;
 }
 
-/* columns: the first of the lease, the order, the first of the terms */
-enum { LEASE_AT = 24, ORDER_AT = 31, TERMS_AT = 32 };
+/* columns: the first of the lease, the order, the first of the terms, the owner */
+enum { LEASE_AT = 24, ORDER_AT = 31, TERMS_AT = 32, OWNER_AT = 42 };
 
 static enum hd_err read_terms(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_dispatch_job *r,
 	struct hd_diag *diag)
@@ -430,6 +453,9 @@ static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs
 	snprintf(card->run, sizeof card->run, "%s", text_of(ask, at++));
 	snprintf(card->digest, sizeof card->digest, "%s", text_of(ask, at++));
 	snprintf(card->order, sizeof card->order, "%s", text_of(ask, ORDER_AT));
+	bool owned = sqlite3_column_type(ask, OWNER_AT) != SQLITE_NULL;
+	card->uid = owned ? (uint32_t)sqlite3_column_int64(ask, OWNER_AT) : HD_NO_UID;
+	card->gid = owned ? (uint32_t)sqlite3_column_int64(ask, OWNER_AT + 1) : HD_NO_UID;
 	if (!state_of(text_of(ask, at++), &r->state))
 		return damaged(s, r->id, "its state", diag);
 	uint32_t *const whole[] = { &r->scale, &r->min, &r->max, &r->nvns };
@@ -570,6 +596,16 @@ static enum hd_err find(struct hd_jobs *s, int which, const char *text, const ch
 
 enum hd_err hd_jobs_by_name(struct hd_jobs *s, const char *name, uint64_t *id,
 	struct hd_diag *diag) { return find(s, ASK_BY_NAME, name, "name", id, diag); }
+
+enum hd_err hd_jobs_by_name_of(struct hd_jobs *s, uint32_t uid, const char *name, uint64_t *id,
+	struct hd_diag *diag)
+{
+	if (uid == HD_NO_UID)
+		return hd_jobs_by_name(s, name, id, diag);
+	sqlite3_bind_int64(s->ask[ASK_BY_NAME_OF], 2, uid);
+	return find(s, ASK_BY_NAME_OF, name, "name", id, diag);
+}
+
 enum hd_err hd_jobs_by_key(struct hd_jobs *s, const char *key, uint64_t *id,
 	struct hd_diag *diag) { return find(s, ASK_BY_KEY, key, "key", id, diag); }
 enum hd_err hd_jobs_by_run(struct hd_jobs *s, const char *run, uint64_t *id,
@@ -640,6 +676,12 @@ enum hd_err hd_jobs_words(struct hd_jobs *s, const char *prefix, enum hd_err (*e
 enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, uint32_t limit,
 	hd_jobs_each *each, void *user, struct hd_diag *diag)
 {
+	return hd_jobs_list_of(s, HD_NO_UID, state, after, limit, each, user, diag);
+}
+
+enum hd_err hd_jobs_list_of(struct hd_jobs *s, uint32_t uid, const char *state, uint64_t after,
+	uint32_t limit, hd_jobs_each *each, void *user, struct hd_diag *diag)
+{
 	sqlite3_stmt *ask = s->ask[!state ? ASK_ALL : !strcmp(state, "live") ? ASK_LIVE : ASK_OF_STATE];
 	uint32_t n;
 
@@ -647,6 +689,8 @@ enum hd_err hd_jobs_list(struct hd_jobs *s, const char *state, uint64_t after, u
 	sqlite3_bind_int64(ask, 2, limit);
 	if (ask == s->ask[ASK_OF_STATE])
 		bind_text(ask, 3, state);
+	if (uid != HD_NO_UID)
+		sqlite3_bind_int64(ask, 4, uid);
 	return read_all(s, ask, each, user, &n, diag);
 }
 
@@ -677,6 +721,13 @@ enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, ui
 	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
 	struct hd_diag *diag)
 {
+	return hd_jobs_events_of(s, HD_NO_UID, after, limit, job, each, user, diag);
+}
+
+enum hd_err hd_jobs_events_of(struct hd_jobs *s, uint32_t uid, uint64_t after, uint32_t limit, uint64_t job,
+	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
+	struct hd_diag *diag)
+{
 	sqlite3_stmt *ask = s->ask[job ? ASK_EVENTS_OF : ASK_EVENTS];
 	enum hd_err err = HD_OK;
 	int code = SQLITE_DONE;
@@ -685,6 +736,8 @@ enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, ui
 	sqlite3_bind_int64(ask, 2, limit);
 	if (job)
 		sqlite3_bind_int64(ask, 3, job > INT64_MAX ? -1 : (int64_t)job);
+	if (uid != HD_NO_UID)
+		sqlite3_bind_int64(ask, 4, uid);
 	while (!err && (code = sqlite3_step(ask)) == SQLITE_ROW) {
 		const struct hd_jobs_event e = { .number = (uint64_t)sqlite3_column_int64(ask, 0),
 			.at_s = sqlite3_column_double(ask, 1),
@@ -696,5 +749,72 @@ enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, ui
 		err = hd_db_fail(&s->db, code, "read", diag);
 	sqlite3_reset(ask);
 	sqlite3_clear_bindings(ask);
+	return err;
+}
+
+/* ---- whose, and tokens ---- */
+
+uint32_t hd_jobs_owner(struct hd_jobs *s, uint64_t id)
+{
+	sqlite3_stmt *ask = s->ask[ASK_OWNER];
+	uint32_t uid = HD_NO_UID;
+
+	sqlite3_bind_int64(ask, 1, id > INT64_MAX ? -1 : (int64_t)id);
+	if (sqlite3_step(ask) == SQLITE_ROW)
+		uid = (uint32_t)sqlite3_column_int64(ask, 0);
+	sqlite3_reset(ask);
+	sqlite3_clear_bindings(ask);
+	return uid;
+}
+
+static void take_token(sqlite3_stmt *ask, void *to)
+{
+	struct hd_jobs_token *t = to;
+
+	*t = (struct hd_jobs_token){ .id = sqlite3_column_int64(ask, 0),
+		.made_s = sqlite3_column_double(ask, 2), .until_s = sqlite3_column_double(ask, 3) };
+	snprintf(t->user, sizeof t->user, "%s", text_of(ask, 1));
+}
+
+enum hd_err hd_jobs_put_token(struct hd_jobs *s, const char *hash, struct hd_jobs_token *t,
+	struct hd_diag *diag)
+{
+	sqlite3_stmt *ask = s->ask[ASK_TOKEN];
+
+	bind_text(ask, 1, hash);
+	bind_text(ask, 2, t->user);
+	sqlite3_bind_double(ask, 3, t->made_s);
+	sqlite3_bind_double(ask, 4, t->until_s);
+	enum hd_err err = put(s, ASK_TOKEN, diag);
+	if (!err)
+		t->id = sqlite3_last_insert_rowid(s->db.at);
+	return err;
+}
+
+enum hd_err hd_jobs_get_token(struct hd_jobs *s, const char *hash, struct hd_jobs_token *t,
+	struct hd_diag *diag)
+{
+	return named(s, ASK_TOKEN_OF, hash, take_token, t, diag);
+}
+
+enum hd_err hd_jobs_drop_token(struct hd_jobs *s, int64_t id, struct hd_diag *diag)
+{
+	sqlite3_bind_int64(s->ask[ASK_UNTOKEN], 1, id);
+	return put(s, ASK_UNTOKEN, diag);
+}
+
+enum hd_err hd_jobs_tokens(struct hd_jobs *s, void (*each)(void *user, const struct hd_jobs_token *token),
+	void *user, struct hd_diag *diag)
+{
+	sqlite3_stmt *ask = s->ask[ASK_TOKENS];
+	struct hd_jobs_token token;
+	int code;
+
+	while ((code = sqlite3_step(ask)) == SQLITE_ROW) {
+		take_token(ask, &token);
+		each(user, &token);
+	}
+	enum hd_err err = code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "read", diag);
+	sqlite3_reset(ask);
 	return err;
 }

@@ -20,9 +20,10 @@
 #define HD_DAEMON_JOBS_H
 
 #include "base/hash.h"
+#include "sys/account.h"
 #include "scheduler/dispatch.h"
 
-enum { HD_JOBS_EVENTS = 200000, HD_JOBS_NAME = 64, HD_JOBS_KEY = 64, HD_JOBS_RUN = 512, HD_JOBS_DIGEST = 40 };
+enum { HD_JOBS_EVENTS = 200000, HD_JOBS_NAME = 64, HD_JOBS_KEY = 80, HD_JOBS_RUN = 512, HD_JOBS_DIGEST = 40 };
 
 /* What of a job never changes but for its digest. */
 struct hd_jobs_card {
@@ -31,6 +32,9 @@ struct hd_jobs_card {
 	char run[HD_JOBS_RUN], digest[HD_JOBS_DIGEST];                                    /* run: folder */
 	/* hash of the order with that key; "": not stored */
 	char order[HD_HASH_HEX];
+	/* whose it is; HD_NO_UID: of a scheduler without users, or from before it had them. Set where `user`
+	 * is; of all zeros it is root's */
+	uint32_t uid, gid;
 };
 
 /* job 0: of the cluster */
@@ -99,6 +103,33 @@ typedef enum hd_err hd_jobs_each(void *user, const struct hd_jobs_card *card,
 HD_MUST_USE enum hd_err hd_jobs_list(struct hd_jobs *jobs, const char *state, uint64_t after, uint32_t limit,
 	hd_jobs_each *each, void *user,
 	struct hd_diag *diag);
+/* The same of one account's jobs alone; HD_NO_UID: of all. */
+HD_MUST_USE enum hd_err hd_jobs_list_of(struct hd_jobs *jobs, uint32_t uid, const char *state, uint64_t after,
+	uint32_t limit, hd_jobs_each *each, void *user, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_by_name_of(struct hd_jobs *jobs, uint32_t uid, const char *name, uint64_t *id,
+	struct hd_diag *diag);
+/* Events of one account's jobs and of no job; HD_NO_UID: all. */
+HD_MUST_USE enum hd_err hd_jobs_events_of(struct hd_jobs *jobs, uint32_t uid, uint64_t after, uint32_t limit,
+	uint64_t job,
+	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
+	struct hd_diag *diag);
+uint32_t hd_jobs_owner(struct hd_jobs *jobs, uint64_t id);    /* HD_NO_UID: none, or not known */
+
+/* ---- tokens ---- */
+
+/* until_s: since 1970; user: of users.yaml */
+struct hd_jobs_token { int64_t id; double made_s, until_s; char user[HD_JOBS_NAME + 1]; };
+/* `hash`: of the token's text, which is not stored. Each is a transaction of its own. */
+HD_MUST_USE enum hd_err hd_jobs_put_token(struct hd_jobs *jobs, const char *hash,
+	struct hd_jobs_token *token, struct hd_diag *diag);
+/* HD_E_NOTFOUND */
+HD_MUST_USE enum hd_err hd_jobs_get_token(struct hd_jobs *jobs, const char *hash,
+	struct hd_jobs_token *token, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_drop_token(struct hd_jobs *jobs, int64_t id, struct hd_diag *diag);
+/* All, by id. */
+HD_MUST_USE enum hd_err hd_jobs_tokens(struct hd_jobs *jobs, void (*each)(void *user,
+	const struct hd_jobs_token *token), void *user, struct hd_diag *diag);
+
 /* n[state]; leased[state of lease] of open jobs. */
 HD_MUST_USE enum hd_err hd_jobs_count(struct hd_jobs *jobs, uint64_t n[HD_DISPATCH_NSTATES],
 	uint64_t leased[HD_LEASE_NSTATES], struct hd_diag *diag);

@@ -180,17 +180,44 @@ static bool is_local(struct judge *j, const char *const value[NKNOWN])
 	return true;
 }
 
-static bool let_in(struct judge *j, const char *const value[NKNOWN])
+enum hd_err hd_identify_owner(void *self, const struct hd_credential *credential, struct hd_caller *by,
+	struct hd_diag *diag)
 {
-	const char *bearer = value[AUTHORIZATION];
+	(void)self;
+	(void)diag;
+	*by = credential->local ? hd_caller_owner(credential->user.uid, credential->user.gid, "") :
+		hd_caller_owner(hd_account_self(), HD_NO_UID, "");
+	return HD_OK;
+}
 
-	if (!j->gate->token)
+static bool refuse_token(struct judge *j)
+{
+	return refuse(j, 401, HD_E_INVAL,
+		"the header \"Authorization: Bearer TOKEN\" is missing or has another token: the owner's "
+		"stands in the file `token` of the daemon's folder, a user's is made by `heddle user token`");
+}
+
+/* A connection of this machine says by itself whose it is, and no token changes that. */
+static bool let_in(struct judge *j, const char *const value[NKNOWN], struct hd_rest_way *way)
+{
+	const struct hd_handler *handler = j->gate->handler;
+	const char *bearer = value[AUTHORIZATION];
+	struct hd_credential *c = &way->credential;
+	struct hd_diag why = { "" };
+
+	*c = j->gate->from;
+	if (j->gate->token && (!bearer || strncasecmp(bearer, "Bearer ", 7) != 0))
+		return refuse_token(j);
+	if (j->gate->token) {
+		c->bearer = bearer + 7;
+		c->start_token = is_token_of(j->gate->token, bearer + 7);
+	}
+	if (j->gate->token && !c->start_token && (!handler || handler->identify == hd_identify_owner))
+		return refuse_token(j);
+	if (!(handler && handler->identify ? handler->identify(handler->self, c, &way->by, &why) :
+		hd_identify_owner(NULL, c, &way->by, &why)))
 		return true;
-	if (!bearer || strncasecmp(bearer, "Bearer ", 7) != 0 || !is_token_of(j->gate->token, bearer + 7))
-		return refuse(j, 401, HD_E_INVAL,
-			"the header \"Authorization: Bearer TOKEN\" is missing or has another "
-			"token: it stands in the file `token` of the daemon's folder");
-	return true;
+	return j->gate->token ? refuse_token(j) : refuse(j, 403, HD_E_REFUSED, "%s", why.text);
 }
 
 /* Splits in place; false: more than there is space for. */
@@ -353,7 +380,7 @@ bool hd_rest_admit(const struct hd_rest_gate *gate, const struct hd_rest_request
 		way->known = value[IF_NONE_MATCH] && strstr(value[IF_NONE_MATCH], way->file->tag);
 		return good_body(&j, value, way);
 	}
-	if (!let_in(&j, value))
+	if (!let_in(&j, value, way))
 		return false;
 	if (!(whole = hd_arena_text(arena, request->target, strlen(request->target))) ||
 		!(path = hd_arena_text(arena, whole, strcspn(whole, "?"))))
@@ -587,7 +614,7 @@ static enum hd_err make_answer(const struct hd_handler *handler, const struct hd
 	case HD_REST_STREAM:
 	case HD_REST_ASK:
 	case HD_REST_METRICS:
-		return handler->answer(handler->self, way->route->what, ask, w, diag);
+		return handler->answer(handler->self, &way->by, way->route->what, ask, w, diag);
 	case HD_REST_SCHEMA:
 		hd_rest_schema(way->run, w);
 		return HD_OK;
@@ -639,6 +666,11 @@ void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *w
 	hd_json_writer_init(&w, &text);
 	hd_json_open_object(&w, NULL);
 	enum hd_err err = make_ask(way, body, len, arena, &ask, &diag);
+	if (!err && way->route->how != HD_REST_SCHEMA && way->route->how != HD_REST_POLICIES &&
+		hd_caller_may(&way->by, way->route->what, ask, &diag)) {
+		hd_rest_refuse(response, 403, HD_E_REFUSED, diag.text, arena);
+		return;
+	}
 	if (!err)
 		err = make_answer(handler, way, ask, &w, &diag);
 	while (!err && w.depth)

@@ -16,10 +16,13 @@
  * 4. An Origin that is not one of these [403].
  * 5. Where a token is asked for (TCP): no `Authorization: Bearer TOKEN`, or another token [401]; compared in
  *    constant time. The files of the page (page.h) alone are for everybody.
+ *    Of a scheduler with users: an account or a token that is no user's [403 and 401].
  * 6. No such path [404]; not with this method [405]; a body with GET [400]; a body above HD_REST_BODY [413],
  *    or one that does not call itself application/json [415] (a page of
  *    another site needs a CORS preflight for that, which is never answered).
  * 7. A member or argument that the route's table does not have, or of another kind or range [400].
+ *
+ * 8. A question that the caller's role may not ask (users.h) [403].
  *
  * An error is {"error": a sentence, "code": of base/err.h, "exit": what the program would exit with}.
  *
@@ -106,6 +109,9 @@ struct hd_rest_gate {
 	const struct hd_key *token;
 	uint16_t port;                            /* that Host must name; 0: none */
 	bool run;                                 /* only routes that are of one run's page, too */
+	/* says whose a request is; NULL: it has one owner */
+	const struct hd_handler *handler;
+	struct hd_credential from;                /* of the connection; its token stands in the request */
 };
 
 struct hd_rest_response {
@@ -127,6 +133,8 @@ struct hd_rest_way {
 	struct hd_rest_part { const struct hd_rest_field *field; const char *text;
 		} part[HD_REST_PARTS + HD_REST_ARGUMENTS];
 	size_t body_bytes;                        /* that the request announces */
+	struct hd_caller by;
+	struct hd_credential credential;          /* that says so; its text is the request's */
 };
 
 /* Rules 1 to 6 and the arguments of rule 7: all that can be said before the body. False: `no` is the

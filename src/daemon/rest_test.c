@@ -36,9 +36,10 @@ static void copy(char *to, size_t cap, const struct hd_json *json)
 	}
 }
 
-static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
-	struct hd_diag *diag)
+static enum hd_err answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag)
 {
+	(void)by;
 	(void)self;
 	copy(asked, sizeof asked, ask);
 	if (handler_says)
@@ -51,7 +52,7 @@ static enum hd_err answer(void *self, const char *what, const struct hd_json *as
 static int ask(const struct hd_rest_gate *gate, const char *line, const char *head, const char *body,
 	char *out, size_t cap)
 {
-	static const struct hd_handler handler = { NULL, answer };
+	static const struct hd_handler handler = { NULL, answer, hd_identify_owner };
 	char method[40] = "", target[2048] = "", version[20] = "", lines[8192], *at = lines;
 	struct hd_rest_header header[HD_REST_HEADERS + 8];
 	struct hd_rest_request r = { method, target, version, header, 0, NULL, 0 };
@@ -111,7 +112,7 @@ static void a_request_becomes_the_question_of_its_row(void **state)
 		{ "POST /v1/whatif HTTP/1.1", HOST, "{\"job\":3,\"scale\":2,\"without\":\"a\",\"add\":{\"v100\":-2},\"policy\":\"las\"}",
 		  "do=whatif job=3 scale=2 without=a add=an object policy=las" },
 	};
-	const struct hd_rest_gate gate = { NULL, 0, false };
+	const struct hd_rest_gate gate = { .port = 0 };
 	char out[4096];
 	(void)state;
 
@@ -202,7 +203,7 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"set\":[1]}", 400, "a list of texts" },
 		{ "POST /v1/jobs HTTP/1.1", HOST, "{\"folder\":\"/\",\"job\":\"x\",\"scale\":1.5}", 400, "an integer" },
 	};
-	const struct hd_rest_gate gate = { NULL, 0, false };
+	const struct hd_rest_gate gate = { .port = 0 };
 	char out[4096];
 	(void)state;
 
@@ -217,7 +218,7 @@ static void what_is_refused_has_a_status_a_reason_and_changes_nothing(void **sta
 
 static void long_lines_and_many_headers_are_refused(void **state)
 {
-	const struct hd_rest_gate gate = { NULL, 0, false };
+	const struct hd_rest_gate gate = { .port = 0 };
 	char line[2048], head[4096] = HOST, out[1024];
 	(void)state;
 
@@ -234,7 +235,7 @@ static void long_lines_and_many_headers_are_refused(void **state)
 
 static void a_port_asks_for_the_token_and_its_own_name(void **state)
 {
-	const struct hd_rest_gate gate = { &token, 8123, false };
+	const struct hd_rest_gate gate = { .token = &token, .port = 8123 };
 	char head[300], out[1024];
 	(void)state;
 
@@ -273,7 +274,7 @@ static void a_port_asks_for_the_token_and_its_own_name(void **state)
 /* Of the page: its bytes are for everybody on this machine, and for no page of another site. */
 static void files_of_the_page_are_served_without_a_token(void **state)
 {
-	const struct hd_rest_gate gate = { &token, 8123, false };
+	const struct hd_rest_gate gate = { .token = &token, .port = 8123 };
 	static const struct { const char *method, *head; int status; } cases[] = {
 		{ "GET", "Host: localhost:8123\n", 200 },
 		{ "GET", "Host: localhost:8123\nOrigin: http://localhost:8123\n", 200 },
@@ -342,7 +343,7 @@ static void what_the_handler_says_becomes_a_status(void **state)
 		{ HD_E_NOTFOUND, 404, "\"exit\":3" }, { HD_E_INVAL, 400, "\"exit\":2" }, { HD_E_INPUT, 422, "\"exit\":3" },
 		{ HD_E_REFUSED, 507, "\"exit\":11" }, { HD_E_IO, 500, "\"exit\":11" }, { HD_E_AGAIN, 503, "\"exit\":1" },
 	};
-	const struct hd_rest_gate gate = { NULL, 0, false };
+	const struct hd_rest_gate gate = { .port = 0 };
 	char out[1024];
 	(void)state;
 
@@ -395,7 +396,7 @@ static void the_page_of_a_run_has_its_routes_alone(void **state)
 		{ "POST /v1/stop HTTP/1.1", 404 }, { "GET /metrics HTTP/1.1", 404 },
 		{ "GET /v1/events HTTP/1.1", 404 }, { "POST /v1/jobs/1/priority HTTP/1.1", 404 },
 	};
-	const struct hd_rest_gate gate = { NULL, 0, true };
+	const struct hd_rest_gate gate = { .run = true };
 	char *out = calloc(1, 1 << 20);
 	(void)state;
 

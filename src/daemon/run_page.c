@@ -126,9 +126,10 @@ static enum hd_err check_job(const struct hd_json *ask, const struct hd_live *li
 	return hd_fail(diag, HD_E_NOTFOUND, "there is one job here: 1, the run %.60s", live->name);
 }
 
-static enum hd_err answer(void *self, const char *what, const struct hd_json *ask, struct hd_json_writer *w,
-	struct hd_diag *diag)
+static enum hd_err answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag)
 {
+	(void)by;
 	static const struct { const char *what; enum hd_err (*answer)(struct run_answer *, struct hd_diag *);
 		} row[] = {
 		{ "jobs", answer_jobs }, { "job", answer_job }, { "run", answer_run },
@@ -184,7 +185,8 @@ enum hd_err hd_run_page(struct hd_run_page *page, struct hd_diag *diag)
 	struct hd_key token = { 0 };
 	struct hd_net net;
 	struct hd_loop loop = { 0 };
-	struct hd_http http = { .handler = { page, answer }, .token = &token, .gate.run = true, .tag = 1 };
+	struct hd_http http = { .handler = { page, answer, hd_identify_owner }, .token = &token,
+		.gate.run = true, .tag = 1 };
 	char addr[HD_ADDR_CAP];
 
 	enum hd_err err = live ? hd_reach_look(&page->reach, page->run, live, diag) :

@@ -46,7 +46,7 @@ static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_
 }
 
 /* Which of the jobs of an order: a task puts its index into -s and names. */
-struct task { bool of_array; uint32_t index; };
+struct task { bool of_array; uint32_t index, before; };        /* before: tasks of the order */
 
 static const char *for_task(const char *text, const struct task *task, struct hd_arena *arena)
 {
@@ -345,16 +345,25 @@ static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const
 		hd_job_text(job, HD_JOB_NAME)) >= sizeof card->run)
 		return hd_fail(diag, HD_E_INVAL, "the path of the run below %s is longer than %zu bytes",
 			d->spec->dir, sizeof card->run - 1);
+	struct hd_account account;
+	const struct hd_account *as = daemon_account(d, card, &account) ? &account : NULL;
 	bool there = !hd_fs_stat(d->fs, card->run, &stat, NULL);
-	if (there && is_run(d, card->run))
+	if (there && (as || is_run(d, card->run)))
 		return hd_fail(diag, HD_E_REFUSED,
 			"%s is a run that this scheduler does not know: move it away", card->run);
 	enum hd_err err = there ? hd_fs_remove_tree(d->fs, card->run, diag) : HD_OK;
+	if (!err && as)
+		err = hd_fs_mkdir(d->fs, card->run, diag);
+	if (!err && as)
+		err = hd_account_give(card->run, as, 0700, diag);
+	daemon_lend(d, as);
 	if (!err)
 		err = hd_rundir_create(&dir, d->fs, d->clock, d->spec->dir, card->run,
 			hd_job_text(job, HD_JOB_NAME), text, strlen(text), diag);
-	if (err)
+	if (err) {
+		daemon_unlend(as);
 		return err;
+	}
 	err = until ? hd_run_until_put(d->fs, card->run, until, diag) : HD_OK;
 	hd_text_init(&resolved, arena);
 	hd_job_json(job, false, &resolved);
@@ -367,6 +376,7 @@ static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const
 	if (err)
 		hd_rundir_discard(&dir);
 	hd_rundir_close(&dir);
+	daemon_unlend(as);
 	return err;
 }
 
@@ -394,6 +404,16 @@ enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row, 
 		"policy %.64s has not said within %.0f s whether it takes such a job: try "
 		"again, or choose another policy (POST /v1/policy)", d->policy, 1e-9 * HD_DAEMON_ANSWER_NS) :
 		err;
+}
+
+const char *daemon_own_key(const struct hd_daemon *d, const struct hd_jobs_card *card, const char *key,
+	char own[HD_JOBS_KEY + 1])
+{
+	if (d->users)
+		snprintf(own, HD_JOBS_KEY + 1, "%u:%.64s", card->uid, key);
+	else
+		snprintf(own, HD_JOBS_KEY + 1, "%.64s", key);
+	return own;
 }
 
 uint64_t daemon_next_id(const struct hd_daemon *d)
@@ -437,10 +457,13 @@ static enum hd_err take_job(struct hd_daemon *d, const struct hd_json *ask, cons
 	if (!err)
 		err = daemon_read_row(d, ask, job, row, diag);
 	if (!err)
+		err = daemon_check_quota(d, card, row, task->before, diag);
+	if (!err)
 		err = daemon_fits(d, row, diag);
 	if (!err)
 		err = read_name(ask, task, hd_job_text(job, HD_JOB_NAME), card, &arena, diag);
-	if (!err)
+	/* with users it is the caller */
+	if (!err && !d->users)
 		err = read_text(ask, "user", card->user, sizeof card->user, diag);
 	if (!err)
 		err = hd_json_get_text(ask, "job", &text, diag);
@@ -448,6 +471,7 @@ static enum hd_err take_job(struct hd_daemon *d, const struct hd_json *ask, cons
 		err = make_run(d, job, folder, text, hd_json_find(ask, "until") ? row->steps : 0, card,
 			&arena, diag);
 	row->id = card->id;
+	daemon_limit_job(d, card, row);
 	hd_arena_finish(&arena);
 	return err;
 }
@@ -455,8 +479,15 @@ static enum hd_err take_job(struct hd_daemon *d, const struct hd_json *ask, cons
 /* Nothing of an order that is refused stays. */
 static void drop_runs(struct hd_daemon *d, const struct hd_daemon_taken *taken, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		struct hd_account account;
+		const struct hd_account *as = daemon_account(d, &taken->card[i], &account) ? &account : NULL;
+		daemon_lend(d, as);
 		(void)!hd_fs_remove_tree(d->fs, taken->card[i].run, NULL);
+		daemon_unlend(as);
+		if (as)                           /* the folder lies in one of ours */
+			(void)!hd_fs_rmdir(d->fs, taken->card[i].run, NULL);
+	}
 }
 
 /* A folder for each task, before any of them is stored. */
@@ -467,9 +498,11 @@ static enum hd_err take_each(struct hd_daemon *d, const struct hd_json *ask, con
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < taken->n && !err; i++) {
-		const struct task task = { tasks->n > 0, tasks->index[i] };
-		taken->card[i] = (struct hd_jobs_card){ .id = first + i };
-		err = take_job(d, ask, &task, &taken->card[i], &taken->row[i], diag);
+		const struct task task = { tasks->n > 0, tasks->index[i], i };
+		taken->card[i] = (struct hd_jobs_card){ .id = first + i, .uid = HD_NO_UID };
+		err = daemon_job_user(d, ask, &taken->card[i], diag);
+		if (!err)
+			err = take_job(d, ask, &task, &taken->card[i], &taken->row[i], diag);
 		if (err) {
 			drop_runs(d, taken, i);
 			return err;
@@ -501,14 +534,15 @@ enum hd_err daemon_take_jobs(struct hd_daemon *d, const struct hd_json *ask, str
 	taken->row = hd_arena_take(arena, taken->n, sizeof *taken->row);
 	if (!taken->card || !taken->row)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", taken->n);
-	char key[HD_JOBS_KEY + 1] = "";
+	char key[HD_USERS_NAME + 1] = "";
 	err = read_text(ask, "key", key, sizeof key, diag);
 	if (!err)
 		err = take_each(d, ask, tasks, taken, diag);
 	if (err)
 		return err;
-	memcpy(taken->card->key, key, sizeof key);
-	if (taken->card->key[0])
+	if (key[0])
+		(void)daemon_own_key(d, taken->card, key, taken->card->key);
+	if (key[0])
 		hd_hash_hex(daemon_order_hash(ask), taken->card->order);
 	return HD_OK;
 }

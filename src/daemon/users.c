@@ -53,14 +53,15 @@ static enum hd_err bad(const struct users_reading *r, const struct hd_yaml_mark 
 	return hd_fail(r->diag, HD_E_INPUT, "%.200s:%u:%u: %s", r->file, at->line, at->column, text);
 }
 
-static enum hd_err is_kind(const struct users_reading *r, const struct hd_yaml_node *n, enum hd_yaml_kind kind)
+static enum hd_err is_kind(const struct users_reading *r, const struct hd_yaml_node *n,
+	enum hd_yaml_kind kind)
 {
 	return n->kind == kind ? HD_OK : bad(r, &n->at, "%.64s is a %s; it should be a %s",
 		n->key ? n->key : "this", hd_yaml_kind_name(n->kind), hd_yaml_kind_name(kind));
 }
 
-static enum hd_err unknown(const struct users_reading *r, const struct hd_yaml_node *n, const char *const *known,
-	size_t nknown)
+static enum hd_err unknown(const struct users_reading *r, const struct hd_yaml_node *n,
+	const char *const *known, size_t nknown)
 {
 	struct hd_near near = hd_near_to(n->key);
 	char all[HD_USERS_TEXT] = "";
@@ -70,8 +71,9 @@ static enum hd_err unknown(const struct users_reading *r, const struct hd_yaml_n
 		hd_near_offer(&near, known[i]);
 		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", len ? ", " : "", known[i]);
 	}
-	return near.best ? bad(r, &n->key_at, "there is no \"%.64s\" here; did you mean %s?", n->key,
-		near.best) : bad(r, &n->key_at, "there is no \"%.64s\" here; there are: %s", n->key, all);
+	if (near.best)
+		return bad(r, &n->key_at, "there is no \"%.64s\" here; did you mean %s?", n->key, near.best);
+	return bad(r, &n->key_at, "there is no \"%.64s\" here; there are: %s", n->key, all);
 }
 
 static struct hd_quota no_quota(void)
@@ -283,7 +285,8 @@ static enum hd_err user_member(const struct users_reading *r, const struct hd_ya
 	return HD_E_NOTFOUND;
 }
 
-static enum hd_err read_user(const struct users_reading *r, const struct hd_yaml_node *n, struct hd_users_user *u)
+static enum hd_err read_user(const struct users_reading *r, const struct hd_yaml_node *n,
+	struct hd_users_user *u)
 {
 	const char *names[NMEMBERS];
 
@@ -455,7 +458,8 @@ enum hd_err hd_caller_may(const struct hd_caller *caller, const char *what, cons
 
 static bool only_looks(const char *what)
 {
-	static const char *const looks[] = { "jobs", "job", "explain", "events", "whatif" };
+	static const char *const looks[] = { "jobs", "job", "explain", "events", "whatif", "run",
+		"metrics", "waiting", "ledger" };
 	bool any = false;
 
 	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)

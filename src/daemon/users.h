@@ -125,6 +125,15 @@ HD_MUST_USE enum hd_err hd_users_by_name(const struct hd_users *users, const cha
 	X("explain",  NULL,       USER,      OPERATOR)                                             \
 	X("cancel",   NULL,       USER,      OPERATOR)                                             \
 	X("prio",     NULL,       USER,      OPERATOR)                                             \
+	X("scale",    NULL,       USER,      OPERATOR)                                             \
+	X("continue", NULL,       USER,      OPERATOR)                                             \
+	X("hold",     NULL,       USER,      OPERATOR)                                             \
+	X("release",  NULL,       USER,      OPERATOR)                                             \
+	X("run",      NULL,       USER,      OPERATOR)                                             \
+	X("metrics",  NULL,       USER,      OPERATOR)                                             \
+	X("waiting",  NULL,       USER,      OPERATOR)                                             \
+	X("ledger",   NULL,       USER,      OPERATOR)                                             \
+	X("history",  NULL,       USER,      USER)                                                 \
 	X("whatif",   NULL,       USER,      OPERATOR)                                             \
 	X("events",   NULL,       USER,      OPERATOR)                                             \
 	X("status",   NULL,       USER,      USER)                                                 \

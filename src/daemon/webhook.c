@@ -73,8 +73,9 @@ static enum hd_err ask(struct hd_webhook *h, const char *what, const char *key, 
 	hd_text_init(&answered, &h->arena);
 	hd_json_writer_init(&w, &answered);
 	hd_json_open_object(&w, NULL);
+	const struct hd_caller owner = hd_caller_owner(hd_account_self(), HD_NO_UID, "");
 	if (!err)
-		err = h->handler.answer(h->handler.self, what, json, &w, diag);
+		err = h->handler.answer(h->handler.self, &owner, what, json, &w, diag);
 	while (!err && w.depth)
 		hd_json_close(&w);
 	if (!err && answered.full)

@@ -114,6 +114,18 @@ enum hd_err hd_account_mode(const char *path, uint32_t mode, struct hd_diag *dia
 	return set(path, NULL, mode, diag);
 }
 
+uint32_t hd_account_owner(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) ? HD_NO_UID : st.st_uid;
+}
+
+enum hd_err hd_account_open_to_all(const char *path, struct hd_diag *diag)
+{
+	return chmod(path, 0666) ? hd_fail_errno(diag, errno, "change the mode of", path) : HD_OK;
+}
+
 bool hd_account_is_folder_ours(const char *path)
 {
 	struct stat st;

@@ -54,6 +54,10 @@ HD_MUST_USE enum hd_err hd_account_give(const char *path, const struct hd_accoun
 	struct hd_diag *diag);
 /* The mode of one of ours. Links are refused. */
 HD_MUST_USE enum hd_err hd_account_mode(const char *path, uint32_t mode, struct hd_diag *diag);
+/* Whose the file is; HD_NO_UID: there is none. Links are looked at, not followed. */
+uint32_t hd_account_owner(const char *path);
+/* A Unix socket of ours, in a folder that is ours: every account may connect to it. */
+HD_MUST_USE enum hd_err hd_account_open_to_all(const char *path, struct hd_diag *diag);
 /* Whether none but this process's account and root can put files into the folder, or take them away. */
 bool hd_account_is_folder_ours(const char *path);
 /* What this process makes from now on is its account's alone. */

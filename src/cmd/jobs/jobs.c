@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "sys/account.h"
 #include "sys/crypto.h"
 #include "sys/process.h"
 #include "cmd/json_line.h"
@@ -124,7 +125,8 @@ static enum hd_err put_sets(struct hd_json_writer *w, struct hd_cmd *cmd)
 
 static enum hd_err write_order(struct hd_cmd *cmd, const struct order *o, struct hd_text *text)
 {
-	const char *user = getenv("USER");
+	struct hd_account self;
+	const char *user = hd_account_of(hd_account_self(), 0, &self) ? getenv("USER") : self.name;
 	struct hd_json_writer w;
 
 	hd_text_init(text, &cmd->arena);

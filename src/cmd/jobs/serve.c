@@ -212,6 +212,29 @@ static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 	return err;
 }
 
+static enum hd_err check_users(struct hd_cmd *cmd)
+{
+	char path[HD_PATH_CAP];
+	struct hd_users users;
+	uint8_t *bytes;
+	size_t len;
+
+	snprintf(path, sizeof path, "%.2000s/" HD_USERS_FILE, cmd->args.text[HD_OPT_DIR]);
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_USERS_BYTES, &bytes, &len,
+		&cmd->diag);
+	if (!err)
+		err = hd_users_read(&users, path, (const char *)bytes, len, hd_account_uid, &cmd->arena,
+			&cmd->diag);
+	for (uint32_t i = 0; !err && i < users.nusers; i++)
+		if (users.user[i].uid == HD_NO_UID)
+			fprintf(stderr, "heddle: %s: this machine has no account %s: it can use tokens, and "
+				"run no job\n", path, users.user[i].name);
+	if (!err)
+		printf("%s: ok  %u users, %u accounts, %u groups%s\n", path, users.nusers, users.naccounts,
+			users.ngroups, users.others.name ? ", and others" : "");
+	return err;
+}
+
 static enum hd_err serve_folder(struct hd_cmd *cmd)
 {
 	struct hd_pools *pools = hd_arena_take(&cmd->arena, 1, sizeof *pools);
@@ -240,6 +263,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_signal_install(&cmd->diag);
 	struct serve_notes notes = { cmd, dir };
 	http->dir = dir;
+	http->also = hd_args_text(&cmd->args, HD_OPT_SOCKET, NULL);
 	http->where = hd_args_text(&cmd->args, HD_OPT_HTTP, NULL);
 	http->opened = tell_port;
 	http->user = &notes;
@@ -269,6 +293,8 @@ static enum hd_err verb_serve(struct hd_cmd *cmd)
 		return new_key(cmd);
 	if (cmd->args.has[HD_OPT_JOB])
 		return serve_run(cmd);
+	if (cmd->args.has[HD_OPT_DIR] && cmd->args.has[HD_OPT_CHECK])
+		return check_users(cmd);
 	if (cmd->args.has[HD_OPT_DIR])
 		return serve_folder(cmd);
 	return hd_fail(&cmd->diag, HD_E_INVAL,
@@ -288,6 +314,9 @@ const struct hd_verb hd_verb_serve = {
 		"SIGTERM or SIGHUP ends it and lets jobs go on; with --drain they commit and leave. A "
 		"second one of the same DIR is refused (exit 1). Users come through DIR/heddle.sock; "
 		"nothing else listens unless --http asks for it.\n"
+		"With DIR/users.yaml it has users: the socket is for all accounts of the machine, that file "
+		"says which of them may what, and where the scheduler is root, their jobs run as they. "
+		"--check looks whether it is right.\n"
 		"--job RUN: takes over the run in that folder: its members and what was decided stand "
 		"in its store. Workers do so by themselves, with --going. While another one coordinates "
 		"it, nothing is done (exit 1).\n"
@@ -296,7 +325,8 @@ const struct hd_verb hd_verb_serve = {
 		"--new-key FILE: writes a new key for `run --listen` and `worker --join HOST:PORT`, "
 		"readable by you alone, and stops. Copy the file to the other machines; it is never "
 		"sent, nor named in an argument or a log.",
-	.opts = HD_OPTS(HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SWITCHING, HD_OPT_HTTP,
+	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
+		HD_OPT_SWITCHING, HD_OPT_HTTP,
 		HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN,
 		HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS,
 		HD_OPT_SET),

@@ -146,6 +146,8 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 			j->lease.until_s);
 		return HD_OK;
 	}
+	if (explain_terms(j, why))
+		return HD_OK;
 	if (dispatch_quota_why(d, j, why)) {
 		why->code = codes[WHY_QUOTA];
 		return HD_OK;
@@ -156,5 +158,5 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 			"%u devices are given to it, and others are about to leave them", j->ntarget);
 		return HD_OK;
 	}
-	return explain_terms(j, why) ? HD_OK : explain_share(d, j, now_s, what_if, stop, why, diag);
+	return explain_share(d, j, now_s, what_if, stop, why, diag);
 }

@@ -1,0 +1,473 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/daemon_int.h"
+
+/* Whose a request is, what it may see, and which account a job runs as. */
+
+static void path_of(const struct hd_daemon *d, char path[HD_PATH_CAP])
+{
+	snprintf(path, HD_PATH_CAP, "%s/" HD_USERS_FILE, d->spec->dir);
+}
+
+void daemon_note(struct hd_daemon *d, const char *kind, const char *text)
+{
+	uint64_t number;
+	struct hd_diag diag = { "" };
+	enum hd_err err = hd_jobs_begin(d->jobs, &diag);
+
+	if (!err)
+		err = hd_jobs_put_event(d->jobs, &(struct hd_jobs_event){ .at_s = daemon_now_s(d),
+			.t_ms = hd_clock_wall_ns(d->clock) / 1000000, .kind = kind, .text = text }, &number,
+			&diag);
+	if (!err)
+		err = hd_jobs_commit(d->jobs, &diag);
+	if (err)
+		hd_jobs_rollback(d->jobs);
+	daemon_log(d, kind, 0, text);
+}
+
+/* ---- the file ---- */
+
+static enum hd_err read_users(struct hd_daemon *d, struct hd_users *users, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+	uint8_t *bytes;
+	size_t len;
+
+	path_of(d, path);
+	enum hd_err err = hd_file_read_all(d->fs, path, arena, HD_USERS_BYTES, &bytes, &len, diag);
+	return err ? err : hd_users_read(users, path, (const char *)bytes, len, hd_account_uid, arena, diag);
+}
+
+/* Paths below lead others to their runs; all else in the folder is the owner's. */
+static enum hd_err open_ways(struct hd_daemon *d, struct hd_diag *diag)
+{
+	static const char *const ways[] = { "", "/runs", "/devices" };
+	static const char *const secret[] = { "jobs.sqlite", "jobs.sqlite-wal", "jobs.sqlite-shm",
+		"decisions.ndjson", "decisions.1.ndjson", "audit.ndjson", "token" };
+	char path[HD_PATH_CAP];
+	struct hd_stat stat;
+	enum hd_err err = HD_OK;
+
+	hd_account_keep_private();
+	for (size_t i = 0; i < sizeof secret / sizeof *secret && !err; i++) {
+		snprintf(path, sizeof path, "%s/%s", d->spec->dir, secret[i]);
+		err = hd_fs_stat(d->fs, path, &stat, NULL) ? HD_OK : hd_account_mode(path, 0600, diag);
+	}
+	for (size_t i = 0; i < sizeof ways / sizeof *ways && !err; i++) {
+		snprintf(path, sizeof path, "%s%s", d->spec->dir, ways[i]);
+		err = hd_account_mode(path, 0711, diag);
+	}
+	return err;
+}
+
+/* An account that is in no group of ours gets as far as the folders of runs. */
+static enum hd_err check_ways(struct hd_daemon *d, struct hd_diag *diag)
+{
+	const struct hd_account stranger = { .uid = HD_NO_UID - 1, .gid = HD_NO_UID - 1 };
+	char path[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	snprintf(path, sizeof path, "%s/runs/.", d->spec->dir);
+	enum hd_err err = hd_account_lend(&stranger, diag);
+	if (err)
+		return err;
+	err = hd_fs_stat(d->fs, path, &stat, NULL);
+	hd_account_take_back();
+	return err ? hd_fail(diag, HD_E_REFUSED,
+		"users cannot get to %s/runs: a folder above it is closed to them; `chmod a+x` it, or serve "
+		"a folder elsewhere", d->spec->dir) : HD_OK;
+}
+
+enum hd_err daemon_open_users(struct hd_daemon *d, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP], text[200];
+	struct hd_stat stat;
+
+	path_of(d, path);
+	enum hd_err err = hd_fs_stat(d->fs, path, &stat, NULL);
+	if (err)
+		return err == HD_E_NOTFOUND ? HD_OK : hd_fail(diag, err, "%s cannot be looked at", path);
+	struct daemon_users *u = hd_alloc(sizeof *u);
+	if (!u)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for users");
+	*u = (struct daemon_users){ .seen = stat, .run_as = hd_account_is_root() };
+	hd_arena_init(&u->arena, 0);
+	d->users = u;
+	err = read_users(d, &u->now, &u->arena, diag);
+	if (!err)
+		err = open_ways(d, diag);
+	if (!err && u->run_as)
+		err = check_ways(d, diag);
+	if (!err) {
+		snprintf(text, sizeof text, "%u users of " HD_USERS_FILE "; %s", u->now.nusers, u->run_as ?
+			"jobs run as the accounts of their users" :
+			"all jobs run as this account, which is not root: each can read the others' files");
+		daemon_log(d, "users", 0, text);
+	}
+	return err;
+}
+
+void daemon_close_users(struct hd_daemon *d)
+{
+	if (!d->users)
+		return;
+	hd_arena_finish(&d->users->arena);
+	hd_free(d->users);
+	d->users = NULL;
+}
+
+static void say_wrong(struct hd_daemon *d, const char *why)
+{
+	struct daemon_users *u = d->users;
+
+	snprintf(u->wrong, sizeof u->wrong, "%.200s; the users of before stay until it is mended", why);
+	daemon_note(d, "users", u->wrong);
+}
+
+/* Quotas and accounts are in the machine's rows: it begins again from the store, as with another policy. */
+static void take_users(struct hd_daemon *d, const struct hd_users *now, const struct hd_arena *arena)
+{
+	struct daemon_users *u = d->users;
+	struct hd_dispatch *made = NULL;
+	struct hd_diag diag = { "" };
+	char text[80];
+
+	hd_arena_finish(&u->arena);
+	u->arena = *arena;
+	u->now = *now;
+	u->wrong[0] = 0;
+	if (daemon_make_dispatch(d, d->policy, &made, &diag))
+		daemon_log(d, "warning", 0, diag.text);
+	else
+		daemon_begin_again(d, made, d->policy);
+	snprintf(text, sizeof text, "read again: %u users", u->now.nusers);
+	daemon_note(d, "users", text);
+}
+
+void daemon_look_at_users(struct hd_daemon *d)
+{
+	struct daemon_users *u = d->users;
+	char path[HD_PATH_CAP];
+	struct hd_diag diag = { "" };
+	struct hd_users now;
+	struct hd_arena arena;
+	struct hd_stat stat;
+
+	if (!u)
+		return;
+	path_of(d, path);
+	if (hd_fs_stat(d->fs, path, &stat, &diag)) {
+		if (!u->gone)
+			say_wrong(d, HD_USERS_FILE " is gone");
+		u->gone = true;
+		return;
+	}
+	if (!u->gone && stat.inode == u->seen.inode && stat.size_bytes == u->seen.size_bytes &&
+		stat.changed_wall_ns == u->seen.changed_wall_ns)
+		return;
+	u->gone = false;
+	u->seen = stat;
+	hd_arena_init(&arena, 0);
+	if (!read_users(d, &now, &arena, &diag)) {
+		take_users(d, &now, &arena);
+		return;
+	}
+	hd_arena_finish(&arena);
+	say_wrong(d, diag.text);
+}
+
+/* ---- whose a request is ---- */
+
+static enum hd_err by_account(struct hd_daemon *d, const struct hd_sock_user *user, struct hd_caller *by,
+	struct hd_diag *diag)
+{
+	struct hd_account account;
+
+	(void)!hd_account_of(user->uid, user->gid, &account);
+	if (user->uid != 0 && user->uid != hd_account_self())
+		return hd_users_by_uid(&d->users->now, user->uid, account.gid, account.name, by, diag);
+	*by = hd_caller_owner(user->uid, account.gid, account.name);
+	return HD_OK;
+}
+
+enum hd_err daemon_identify(void *self, const struct hd_credential *c, struct hd_caller *by,
+	struct hd_diag *diag)
+{
+	struct hd_daemon *d = self;
+	char user[HD_USERS_NAME + 1];
+	struct hd_account account;
+
+	if (!d->users)
+		return c->bearer && !c->start_token ? hd_fail(diag, HD_E_REFUSED, "no such token") :
+			hd_identify_owner(self, c, by, diag);
+	if (c->bearer && !c->start_token) {
+		enum hd_err err = daemon_token_user(d, c->bearer, user, diag);
+		if (!err)
+			err = hd_users_by_name(&d->users->now, user, by, diag);
+		if (!err && by->uid != HD_NO_UID) {
+			(void)!hd_account_of(by->uid, by->uid, &account);
+			by->gid = account.gid;
+		}
+		return err;
+	}
+	return by_account(d, c->local ? &c->user : &(struct hd_sock_user){ .uid = hd_account_self() }, by,
+		diag);
+}
+
+bool daemon_may_of(const struct hd_daemon *d, uint32_t uid)
+{
+	return !d->users || !d->by || hd_caller_may_of(d->by, d->what, NULL, uid);
+}
+
+bool daemon_may_of_job(const struct hd_daemon *d, uint64_t job)
+{
+	return !d->users || !d->by || d->by->owner || !job || daemon_may_of(d, hd_jobs_owner(d->jobs, job));
+}
+
+/* Without a number it owns none: one that no job has. */
+uint32_t daemon_sees(const struct hd_daemon *d)
+{
+	if (daemon_may_of(d, HD_NO_UID))
+		return HD_NO_UID;
+	return d->by->uid == HD_NO_UID ? HD_NO_UID - 1 : d->by->uid;
+}
+
+/* ---- a job's user ---- */
+
+enum hd_err daemon_job_user(struct hd_daemon *d, const struct hd_json *ask, struct hd_jobs_card *card,
+	struct hd_diag *diag)
+{
+	struct hd_caller by;
+	const char *named = "";
+
+	if (!d->users || !d->by)
+		return HD_OK;
+	by = *d->by;
+	enum hd_err err = hd_json_find(ask, "user") ? hd_json_get_text(ask, "user", &named, diag) : HD_OK;
+	if (!err && *named && strcmp(named, by.name) != 0 && by.role == HD_ROLE_ADMIN)
+		err = hd_users_by_name(&d->users->now, named, &by, diag);
+	if (!err && by.uid == HD_NO_UID)
+		err = hd_fail(diag, HD_E_INVAL,
+			"user %.64s has no account on this machine, as which a job could run", by.name);
+	if (err)
+		return err;
+	struct hd_account account;
+	(void)!hd_account_of(by.uid, by.gid != HD_NO_UID ? by.gid : by.uid, &account);
+	card->uid = by.uid;
+	card->gid = account.gid;
+	snprintf(card->user, sizeof card->user, "%s", by.name);
+	return HD_OK;
+}
+
+bool daemon_account(const struct hd_daemon *d, const struct hd_jobs_card *card, struct hd_account *account)
+{
+	if (!d->users || !d->users->run_as || card->uid == HD_NO_UID || card->uid == 0)
+		return false;
+	/* the name may be gone since: the number stays */
+	(void)!hd_account_of(card->uid, card->gid, account);
+	return true;
+}
+
+/* What cannot be lent is not touched with root's rights: the daemon ends. */
+void daemon_lend(struct hd_daemon *d, const struct hd_account *account)
+{
+	struct hd_diag diag = { "" };
+
+	if (account && hd_account_lend(account, &diag)) {
+		d->broken = HD_E_REFUSED;
+		d->why = diag;
+	}
+}
+
+void daemon_unlend(const struct hd_account *account)
+{
+	if (account)
+		hd_account_take_back();
+}
+
+/* ---- what users wrote ---- */
+
+static bool runs_as(const struct hd_daemon *d) { return d->users && d->users->run_as; }
+
+enum hd_err daemon_device_holder(struct hd_daemon *d, uint32_t device, struct hd_pid_lock_holder *holder)
+{
+	char path[HD_PATH_CAP];
+
+	*holder = (struct hd_pid_lock_holder){ 0 };
+	daemon_pid_lock_path(d, device, path);
+	enum hd_err err = hd_pid_lock_look(d->fs, path, holder, NULL);
+	if (err || !runs_as(d))
+		return err;
+	uint32_t uid = hd_account_owner(path);
+	if (uid != 0 && (hd_jobs_owner(d->jobs, holder->job) != uid || hd_pid_uid(holder->pid) != uid))
+		*holder = (struct hd_pid_lock_holder){ 0 };
+	return HD_OK;
+}
+
+enum hd_err daemon_run_holder(struct hd_daemon *d, const struct watch *w, struct hd_pid_lock_holder *holder)
+{
+	char path[HD_PATH_CAP];
+
+	*holder = (struct hd_pid_lock_holder){ 0 };
+	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
+	daemon_lend(d, daemon_of(w));
+	enum hd_err err = hd_pid_lock_look(d->fs, path, holder, NULL);
+	daemon_unlend(daemon_of(w));
+	if (!err && w->as && hd_pid_uid(holder->pid) != w->account.uid)
+		holder->pid = 0;
+	return err;
+}
+
+void daemon_signal(struct hd_daemon *d, uint64_t job, int pid, enum hd_proc_signal what)
+{
+	uint32_t uid = runs_as(d) ? hd_jobs_owner(d->jobs, job) : HD_NO_UID;
+
+	if (uid == HD_NO_UID)
+		(void)!hd_pid_signal(pid, what);
+	else
+		(void)!hd_account_signal(pid, uid, (int)what);
+}
+
+/* A process of the user before may still have the old file open. */
+enum hd_err daemon_make_lock(struct hd_daemon *d, uint32_t device, const struct watch *w,
+	struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+
+	if (!runs_as(d))
+		return HD_OK;
+	daemon_pid_lock_path(d, device, path);
+	(void)!hd_fs_unlink(d->fs, path, NULL);
+	enum hd_err err = hd_file_write_atomic(d->fs, path, "", 0, diag);
+	return err || !w->as ? err : hd_account_give(path, &w->account, 0600, diag);
+}
+
+enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *w, struct hd_run_end *end)
+{
+	daemon_lend(d, daemon_of(w));
+	enum hd_err err = hd_run_end_get(d->fs, w->run, end, NULL);
+	daemon_unlend(daemon_of(w));
+	return err;
+}
+
+/* ---- quotas ---- */
+
+static uint32_t limits_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	struct hd_users_limit limit[HD_USERS_LIMITS], uint32_t *account)
+{
+	bool owner = !d->users || card->uid == HD_NO_UID || card->uid == 0 || card->uid == hd_account_self();
+
+	*account = HD_USERS_NONE;
+	return owner ? 0 : hd_users_limits(&d->users->now, card->uid, card->user, false, limit, account);
+}
+
+static uint32_t whole(double most) { return isfinite(most) ? (uint32_t)most : UINT32_MAX; }
+
+void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card, struct hd_dispatch_job *row)
+{
+	struct hd_users_limit limit[HD_USERS_LIMITS];
+	uint32_t account, n = limits_of(d, card, limit, &account);
+
+	row->nlimits = n;
+	for (uint32_t i = 0; i < n; i++) {
+		row->limit[i] = (struct hd_dispatch_limit){ .devices = whole(limit[i].quota.most[
+			HD_QUOTA_DEVICES]), .running = whole(limit[i].quota.most[HD_QUOTA_RUNNING]) };
+		snprintf(row->limit[i].name, sizeof row->limit[i].name, "%.79s", limit[i].name);
+	}
+	row->entity = (struct hd_dispatch_entity){ .name = "" };
+	if (account == HD_USERS_NONE)
+		return;
+	const struct hd_users_account *a = &d->users->now.account[account];
+	row->entity = (struct hd_dispatch_entity){ .weight = a->weight, .fifo = a->fifo };
+	snprintf(row->entity.name, sizeof row->entity.name, "%.64s", a->name);
+}
+
+enum hd_err daemon_check_priority(struct hd_daemon *d, const struct hd_jobs_card *card, double weight,
+	struct hd_diag *diag)
+{
+	struct hd_users_limit limit[HD_USERS_LIMITS];
+	uint32_t account, n = limits_of(d, card, limit, &account);
+
+	if (d->by && d->by->role >= HD_ROLE_OPERATOR)
+		return HD_OK;
+	for (uint32_t i = 0; i < n; i++)
+		if (weight > limit[i].quota.most[HD_QUOTA_PRIORITY])
+			return hd_fail(diag, HD_E_INVAL,
+				"QUOTA: priority %g is above %g, the most that %s may give a job", weight,
+				limit[i].quota.most[HD_QUOTA_PRIORITY], limit[i].name);
+	return HD_OK;
+}
+
+static uint32_t count_waiting(const struct hd_daemon *d, const char *limit)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < hd_dispatch_njobs(d->dispatch); i++) {
+		const struct hd_dispatch_job *row = hd_dispatch_job(d->dispatch,
+			hd_dispatch_nth(d->dispatch, i));
+		if (row->state != HD_DISPATCH_OPEN || hd_dispatch_lease(d->dispatch, row->id))
+			continue;
+		for (uint32_t k = 0; k < row->nlimits; k++)
+			n += !strcmp(row->limit[k].name, limit);
+	}
+	return n;
+}
+
+enum hd_err daemon_check_quota(struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, uint32_t before, struct hd_diag *diag)
+{
+	struct hd_users_limit limit[HD_USERS_LIMITS];
+	uint32_t account, n = limits_of(d, card, limit, &account);
+	enum hd_err err = daemon_check_priority(d, card, row->weight, diag);
+
+	for (uint32_t i = 0; i < n && !err; i++) {
+		const double *most = limit[i].quota.most;
+		if (row->min > most[HD_QUOTA_DEVICES] || row->scale > most[HD_QUOTA_DEVICES])
+			err = hd_fail(diag, HD_E_INVAL,
+				"QUOTA: it wants %u devices at once, and %s may have %g: submit it for fewer",
+				row->scale > row->min ? row->scale : row->min, limit[i].name,
+				most[HD_QUOTA_DEVICES]);
+		else if (isfinite(most[HD_QUOTA_QUEUED]) &&
+			count_waiting(d, limit[i].name) + before >= most[HD_QUOTA_QUEUED])
+			err = hd_fail(diag, HD_E_REFUSED, "QUOTA: %s has %u jobs that wait and may have %g: "
+				"submit it when one runs, or fewer tasks",
+				limit[i].name, count_waiting(d, limit[i].name) + before,
+				most[HD_QUOTA_QUEUED]);
+	}
+	return err;
+}
+
+/* ---- me ---- */
+
+static double shown(double most) { return isfinite(most) ? most : -1; }
+
+enum hd_err daemon_show_me(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
+	struct hd_diag *diag)
+{
+	const struct hd_caller *by = d->by;
+	struct hd_users_limit limit[HD_USERS_LIMITS];
+	struct hd_answer_quota quota[HD_USERS_LIMITS];
+	struct hd_jobs_card card = { .uid = by->owner ? HD_NO_UID : by->uid };
+	uint32_t account;
+
+	(void)ask, (void)diag;
+	snprintf(card.user, sizeof card.user, "%s", by->name);
+	uint32_t n = limits_of(d, &card, limit, &account);
+	for (uint32_t i = 0; i < n; i++) {
+		const double *most = limit[i].quota.most;
+		quota[i] = (struct hd_answer_quota){ limit[i].name, shown(most[HD_QUOTA_DEVICES]),
+			shown(most[HD_QUOTA_RUNNING]), shown(most[HD_QUOTA_QUEUED]),
+			shown(most[HD_QUOTA_PRIORITY]) };
+	}
+	hd_fields_put(&hd_answer_me_fields, 0, &(struct hd_answer_me){ .user = by->name,
+		.uid = by->uid == HD_NO_UID ? -1 : (int64_t)by->uid, .role = hd_role_name(by->role),
+		.owner = by->owner,
+		.account = account == HD_USERS_NONE ? "" : d->users->now.account[account].name,
+		.quotas = { .at = quota, .n = n }, .wrong = d->users ? d->users->wrong : "" }, w);
+	return HD_OK;
+}

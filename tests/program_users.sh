@@ -1,0 +1,233 @@
+#!/bin/bash
+# A scheduler of several users, as root: whose a request is, what belongs to others, quotas, tokens, the
+# account that jobs run as, what is written down. Without users: program_cluster.sh; the table of rights:
+# daemon/users_test.c.
+. "$(dirname "$0")/program.sh"
+[ "$(id -u)" = 0 ] || { echo "skip: not root: no process can be started as another account"; exit 77; }
+command -v setpriv >/dev/null || { echo "skip: no setpriv"; exit 77; }
+ada=54321 bob=54322 eve=54323 op=54324         # accounts without names: numbers that this machine has not
+chmod 711 "$work"                              # users get through, to nothing but what is theirs
+cat >job.yaml <<END
+job: {name: tiny, seed: 3, steps: 40}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim: {kind: adamw, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 1000 steps, keep: 2}
+END
+chmod 644 job.yaml
+dir=$work/d
+mkdir -m 700 d homes
+for u in $ada $bob $eve $op; do mkdir -m 700 homes/$u; cp job.yaml homes/$u/; chown -R $u:$u homes/$u; done
+chmod 711 homes
+cat >d/users.yaml <<END
+accounts:
+  red: {weight: 3, devices: 1}
+  blue: {queued: 1}
+groups:
+  few: {running: 1}
+users:
+  ada: {uid: $ada, account: red}
+  bob: {uid: $bob, account: blue, groups: [few], priority: 2}
+  op: {uid: $op, role: operator}
+END
+as() { local u=$1; shift; (cd "homes/$u" && exec setpriv --reuid "$u" --regid "$u" --clear-groups env -i \
+	PATH="$PATH" HOME="$work/homes/$u" NO_COLOR=1 "$@"); }
+run_as() { local u=$1; shift; as "$u" "$HEDDLE_BIN" "$@" --dir "$dir" >out 2>err; }
+must() { local code=$1; shift; run_as "$@"; local is=$?; [ $is = "$code" ] ||
+	failed "exit $is instead of $code of $*: $(cat out err)"; }
+serve()
+{
+	"$HEDDLE_BIN" serve --dir "$dir" --pool a:2 --policy fifo --round 1 --http 127.0.0.1:0 "$@" \
+		>serve.out 2>>serve.err &
+	daemon=$!
+	await as $ada "$HEDDLE_BIN" user show --dir "$dir" >/dev/null 2>&1 ||
+		failed "serve does not answer: $(cat serve.err)"
+}
+field() { python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"; }
+
+expect 0 heddle serve --dir "$dir" --check
+says '3 users, 2 accounts, 1 groups'
+echo "users: {ada: {acount: red}}" >bad.yaml; mkdir -p bad; mv bad.yaml bad/users.yaml
+expect 3 heddle serve --dir bad --check
+says 'did you mean account?'
+expect 3 heddle serve --dir bad --pool a:1
+says 'users.yaml:1:15'
+passed "a file of users is checked, and a bad one begins no scheduler"
+
+serve
+grep -q 'jobs run as the accounts of their users' serve.err || failed "what jobs run as is not said"
+must 0 $ada user show
+says 'ada (uid 54321): user, account red'
+must 11 $eve jobs
+says 'is no user of this scheduler'
+passed "an account is its user, or refused"
+
+# ---- own and others' ----
+
+long="-s job.steps=500000"
+must 0 $ada submit job.yaml --name mine; a=$(cat out)
+must 0 $bob submit job.yaml $long --name mine; b=$(cat out)
+finished() { as $ada "$HEDDLE_BIN" jobs --dir "$dir" --state done --json 2>/dev/null | grep -q "\"id\":$a,"; }
+await finished || failed "ada's job does not end: $(cat serve.err; run_as $ada explain "$a"; cat out)"
+must 0 $bob jobs --json
+grep -q "\"id\":$b," out && ! grep -q "\"id\":$a," out || failed "bob does not see his jobs alone: $(cat out)"
+for what in "explain $a" "cancel $a" "prio $a 1"; do
+	must 3 $bob $what
+	says "there is no job $a"
+done
+must 3 $bob submit job.yaml --after "$a"
+says "there is no job $a"
+must 0 $bob explain mine                       # the youngest of that name that is his
+says "job $b (mine)"
+must 0 $op jobs --json
+grep -q "\"id\":$a," out && grep -q "\"id\":$b," out || failed "an operator does not see all: $(cat out)"
+run=$(as $ada "$HEDDLE_BIN" explain "$a" --json --dir "$dir" >/dev/null; ls -d "$dir"/runs/"$a"-*)
+[ "$(stat -c '%u %a' "$run")" = "$ada 700" ] || failed "ada's run is $(stat -c '%u %a' "$run")"
+[ -z "$(find "$run" ! -user $ada)" ] || failed "not ada's in her run: $(find "$run" ! -user $ada)"
+as $bob ls "$run" >out 2>&1 && failed "bob reads ada's run"
+as $ada test -r "$run/metrics.ndjson" || failed "ada cannot read her own run"
+for f in jobs.sqlite audit.ndjson decisions.ndjson token; do
+	as $bob test -r "$dir/$f" && failed "bob reads $f of the scheduler"
+done
+expect 0 heddle run job.yaml --out alone -q --devices 1
+same "$(heddle ckpt digest "$run" | cut -c 1-32)" "$(heddle ckpt digest alone | cut -c 1-32)" \
+	"digest of ada's job and of the same run alone"
+passed "users see, change and end their own jobs alone; a run is its user's, with the bits of a run alone"
+
+# ---- the account that it runs as ----
+
+works() { for p in $(pgrep -U $bob -f "$dir/runs/$b-"); do pid=$p; done; [ "${pid:-}" ]; }
+await works || failed "no process of bob's job is bob's"
+for p in $(pgrep -f "$dir/runs/$b-"); do
+	[ "$(awk '/^Uid:/ { print $2 $3 $4 $5 }' "/proc/$p/status")" = "$bob$bob$bob$bob" ] ||
+		failed "process $p of bob's job: $(grep ^Uid: "/proc/$p/status")"
+	grep -q '^Groups:[[:space:]]*$' "/proc/$p/status" ||
+		failed "root's groups: $(grep ^Groups: "/proc/$p/status")"
+	tr '\0' '\n' <"/proc/$p/environ" | grep -vE '^(PATH|HOME|USER|LOGNAME)=|^HD_|^$' &&
+		failed "process $p has root's environment"
+done
+# A file that only root can read is not read for a user; nor does root follow a link of a user.
+echo secret >only.yaml; chmod 600 only.yaml
+as $bob "$HEDDLE_BIN" submit "$work/only.yaml" --dir "$dir" >out 2>err &&
+	failed "a file of root's was read for bob"
+bobs=$(ls -d "$dir"/runs/"$b"-*)
+ln -s "$work/only.yaml" "$bobs/log/link"
+as $bob ln -sf "$work/only.yaml" "$bobs/lease.tmp"
+passed "a job runs as its user, with nothing of root's"
+
+# ---- quotas ----
+
+must 2 $ada submit job.yaml $long --name two -s workers.min=2
+says 'QUOTA: it wants 2 devices at once, and account red may have 1'
+must 2 $ada submit job.yaml $long --name two --scale 2
+says 'QUOTA: it wants 2 devices at once'
+must 0 $ada submit job.yaml $long --name one; a1=$(cat out)
+must 0 $ada submit job.yaml $long --name next; a2=$(cat out)
+quota() { as $ada "$HEDDLE_BIN" explain "$a2" --dir "$dir" >out 2>err && grep -q ': QUOTA' out; }
+await quota || failed "ada's second job does not wait for its quota: $(cat out err)"
+says 'account red may have 1 devices at once and has 1'
+must 2 $bob submit job.yaml --priority 3
+says 'priority 3 is above 2'
+must 2 $bob prio "$b" 3
+must 0 $op prio "$b" 3
+must 0 $bob submit job.yaml $long --name wait
+must 11 $bob submit job.yaml $long --name more
+says 'has 1 jobs that wait and may have 1'
+must 0 $ada cancel "$a1"
+runs2() { run_as $ada jobs --state running --json && grep -q "\"id\":$a2," out; }
+await runs2 || failed "with the first job gone the second does not run: $(run_as $ada explain "$a2"; cat out)"
+passed "quotas hold where devices are given out and where jobs are handed in, and say which"
+
+# ---- roles, tokens, the file meanwhile ----
+
+url=$(grep -o 'http://[^ ]*' serve.err | tail -n 1)
+get() { curl -s -o out -w '%{http_code}' --max-time 60 "$@"; }
+bearer() { echo "Authorization: Bearer $1"; }
+if command -v curl >/dev/null; then
+	must 0 $ada user token --for 1h -q; token=$(cat out)
+	same "$(get -H "$(bearer "$token")" "$url/v1/me")" 200 "ada by her token"
+	grep -q '"user":"ada","uid":54321,"role":"user"' out || failed "by her token: $(cat out)"
+	grep -rq "$token" "$dir" && failed "the token's text is stored"
+	same "$(get -H "$(bearer "$token")" "$url/v1/jobs/$b")" 404 "bob's job by ada's token"
+	same "$(get -X POST -H "$(bearer "$token")" "$url/v1/stop")" 403 "the end by ada's token"
+	same "$(get -H "$(bearer "${token/?/x}")" "$url/v1/me")" 401 "a forged token"
+	same "$(get "$url/v1/me")" 401 "no token"
+	same "$(get -H "$(bearer "$token")" -H 'Host: evil.org' "$url/v1/me")" 421 "another Host"
+	same "$(get -H "$(bearer "$token")" -H 'Origin: http://evil.org' "$url/v1/me")" 403 "another Origin"
+	same "$(get -H "$(bearer "$(cat d/token)")" "$url/v1/me")" 200 "the owner's token"
+	grep -q '"owner":true' out || failed "the owner's token: $(cat out)"
+	curl -s -N -H "$(bearer "$token")" "$url/v1/events" >stream 2>/dev/null & stream=$!
+	await test -e stream
+	await grep -q '^event: submit' stream || failed "a stream by a token: $(cat stream)"
+	grep '^data: ' stream | grep -q "\"job\":$b," && failed "bob's events in ada's stream"
+	must 3 $bob user revoke 1
+	must 0 $ada user revoke 1
+	gone() { ! kill -0 $stream 2>/dev/null; }
+	await gone || failed "a stream goes on after its token was revoked"
+	same "$(get -H "$(bearer "$token")" "$url/v1/me")" 401 "a token that was revoked"
+	for what in stop policy devices/a-0; do
+		as $bob curl -s --unix-socket "$dir/heddle.sock" -H 'Content-Type: application/json' \
+			-d '{"policy":"sjf","usable":false}' "http://localhost/v1/$what" >out 2>err
+		grep -qE '"error"' out || failed "bob may $what: $(cat out)"
+	done
+	same "$(as $bob curl -s -o /dev/null -w '%{http_code}' --unix-socket "$dir/heddle.sock" -X POST \
+		http://localhost/v1/stop)" 403 "the end, asked for by bob"
+else
+	echo "skip: no curl: nothing comes to the port"
+fi
+kill -0 $daemon || failed "bob ended the scheduler"
+wrong() { grep -q 'the users of before stay' serve.err; }
+cp d/users.yaml good.yaml
+echo 'users: {ada: {rol: x}}' >d/users.yaml
+await wrong || failed "a bad file is not said: $(tail -n 3 serve.err)"
+must 0 $bob jobs
+sed "/bob/d; s/ada: {/ada: {role: operator, /" good.yaml >d/users.yaml
+sees() { run_as $ada jobs --json && grep -q "\"id\":$b," out; }
+await sees || failed "a new role does not hold: $(tail -n 3 serve.err)"
+must 11 $bob jobs
+kill -0 "$pid" 2>/dev/null || pgrep -U $bob -f "$dir/runs/$b-" >/dev/null ||
+	failed "bob's job went with his name"
+cp good.yaml d/users.yaml
+back() { run_as $bob jobs; }
+await back || failed "bob is not back"
+passed "tokens, roles and the file change while the scheduler goes on; what is bad changes nothing"
+
+# ---- another scheduler takes over ----
+
+kill -9 $daemon; wait $daemon 2>/dev/null
+serve
+await works || failed "bob's job did not outlive the scheduler"
+must 0 $bob explain "$b"
+must 3 $ada explain "$b"
+must 0 $bob cancel "$b"
+over() { run_as $bob jobs --json && grep "\"id\":$b," out | grep -q '"state":"cancelled"'; }
+await over || failed "bob's job is not cancelled: $(cat serve.err | tail -n 5)"
+[ "$(cat only.yaml)" = secret ] || failed "root wrote through a link of bob's"
+passed "another scheduler knows whose jobs are"
+
+# ---- what is written down ----
+
+cp "$dir/audit.ndjson" out
+python3 - out $ada $bob $op <<'END' || failed "the audit log"
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+ada, bob, op = map(int, sys.argv[2:])
+def has(**want):
+    return any(all(l.get(k) == v for k, v in want.items()) for l in lines)
+assert has(uid=ada, user="ada", what="submit", status=200)
+assert has(uid=bob, user="bob", what="submit", status=200)
+assert has(uid=bob, what="cancel", status=404), "bob tried to end ada's job"
+assert has(uid=op, user="op", what="prio", status=200)
+assert has(uid=bob, what="prio", status=400)
+END
+for u in $ada $bob; do
+	run_as $u jobs --json
+	for id in $(grep -oE '^\{"id":[0-9]+' out | cut -d: -f2); do
+		as $u "$HEDDLE_BIN" cancel "$id" --dir "$dir" -q >/dev/null 2>&1
+	done
+done
+left() { ! pgrep -f "$dir/runs/" >/dev/null; }
+await left || failed "processes stay: $(pgrep -af "$dir/runs/")"
+kill $daemon; wait $daemon
+passed "every act is in the audit log, with the account's number"
