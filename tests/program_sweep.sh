@@ -19,7 +19,7 @@ clear_out()
 	[ -z "$(scheduler)" ] || kill -9 "$(scheduler)" 2>/dev/null
 	true
 }
-scheduler() { sed -n 's/.*"pid":\([0-9]*\).*/\1/p' D/sweeps/scheduler 2>/dev/null; }
+scheduler() { sed -n 's/.*"pid":\([0-9]*\).*/\1/p' D/sweeps/.scheduler 2>/dev/null; }
 trap 'clear_out; end_jobs 2>/dev/null; rm -rf "$work"' EXIT
 
 cat >job.yaml <<END
@@ -61,9 +61,10 @@ passed "a sweep that makes no sense is refused before anything is ordered"
 
 # ---- a sweep that is killed, with its scheduler ----
 
-line=(sweep lr.yaml --dir D --pool cpu:4 --round 0.5 --json)
+# Its name is that of nothing in D/sweeps.
+line=(sweep lr.yaml --name scheduler --dir D --pool cpu:4 --round 0.5 --json)
 sweep() { "$HEDDLE_BIN" "${line[@]}" "$@"; }
-record=D/sweeps/lr/record.ndjson
+record=D/sweeps/scheduler/record.ndjson
 lines() { wc -l 2>/dev/null <$record || echo 0; }
 grew() { [ "$(lines)" -gt "$1" ] || ! kill -0 "$of" 2>/dev/null; }
 for ((k = 0; k < kills; k++)); do
@@ -81,8 +82,8 @@ for ((k = 0; k < kills; k++)); do
 done
 expect 0 sweep
 cp out table.json
-cmp -s out D/sweeps/lr/table.json || failed "the table that is printed is not the one in the folder"
-grep -q 'parallel coordinates\|<svg' D/sweeps/lr/sweep.html || failed "the page has no drawing"
+cmp -s out D/sweeps/scheduler/table.json || failed "the table that is printed is not the one in the folder"
+grep -q 'parallel coordinates\|<svg' D/sweeps/scheduler/sweep.html || failed "the page has no drawing"
 [ -z "$(scheduler)" ] || ! kill -0 "$(scheduler)" 2>/dev/null || failed "its scheduler goes on"
 ! grep -l 'did not tell its status' D/runs/*/events.ndjson ||
 failed "a trial waited for members that had ended"
@@ -137,3 +138,16 @@ sed -i 's/n: 3/n: 2/' lr.yaml
 expect 2 sweep
 says 'is of another sweep'
 passed "a sweep that is over does nothing, and no other one takes its place"
+
+# ---- a user's scheduler that has the number of one that a sweep had started ----
+
+"$HEDDLE_BIN" serve --dir D --pool cpu:1 --policy fifo --round 0.5 -q 2>serve.err &
+served=$!
+await test -S D/heddle.sock
+echo "{\"pid\":$served,\"began\":1}" >D/sweeps/.scheduler
+printf '%s\n' 'job: job.yaml' 'method: grid' 'space: {optim.lr: [0.01]}' 'steps: {max: 3}' >one.yaml
+expect 0 heddle sweep one.yaml --dir D -q
+kill -0 $served 2>/dev/null || failed "a sweep ended a scheduler that it had not started"
+kill $served
+wait $served
+passed "a user's scheduler is not ended by a sweep"

@@ -21,6 +21,9 @@ struct explore_trial {
 	int64_t step;                     /* as listed last */
 };
 
+/* A process, by its number and when it began (sys/process.h). */
+struct explore_mark { int64_t pid, began; };
+
 struct explore {
 	const struct hd_explore_spec *spec;
 	struct hd_trials *trials;         /* owned, as all below */
@@ -33,6 +36,7 @@ struct explore {
 	struct hd_file lock;
 	struct hd_host host;
 	struct hd_proc serving;           /* a scheduler that this process started */
+	struct explore_mark mark;         /* of the one that a sweep started last; pid 0: none */
 	bool mine;                        /* the scheduler of DIR is a sweep's */
 	struct hd_arena scratch;          /* of one request */
 	int64_t said_ns;                  /* when a line was said last */

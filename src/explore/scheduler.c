@@ -11,36 +11,42 @@
 #define PAUSE_NS  INT64_C(50000000)
 enum { MARK_BYTES = 128 };
 
+/* No sweep has that name: they begin with a letter or a digit. */
 static void mark_path(const struct explore *x, char path[HD_PATH_CAP])
 {
-	snprintf(path, HD_PATH_CAP, "%s/sweeps/scheduler", x->spec->dir);
+	snprintf(path, HD_PATH_CAP, "%s/sweeps/.scheduler", x->spec->dir);
 }
 
-/* The process that a sweep started last; 0: none. */
-static int64_t marked(struct explore *x)
+/* The process that a sweep started last; false: none did. */
+static bool marked(struct explore *x, struct explore_mark *mark)
 {
 	const struct hd_json *json;
 	char path[HD_PATH_CAP];
 	struct hd_arena arena;
 	uint8_t *bytes;
-	int64_t pid = 0;
 	size_t len;
 
 	mark_path(x, path);
 	hd_arena_init(&arena, 0);
-	if (!hd_file_read_all(x->spec->fs, path, &arena, MARK_BYTES, &bytes, &len, NULL) &&
-		!hd_json_parse(&arena, path, (const char *)bytes, len, &json, NULL))
-		(void)!hd_json_get_i64(json, "pid", 1, INT32_MAX, &pid, NULL);
+	bool good = !hd_file_read_all(x->spec->fs, path, &arena, MARK_BYTES, &bytes, &len, NULL) &&
+		!hd_json_parse(&arena, path, (const char *)bytes, len, &json, NULL) &&
+		!hd_json_get_i64(json, "pid", 1, INT32_MAX, &mark->pid, NULL) &&
+		!hd_json_get_i64(json, "began", 0, INT64_MAX, &mark->began, NULL);
 	hd_arena_finish(&arena);
-	return pid;
+	return good;
 }
 
-static enum hd_err mark(struct explore *x, int pid, struct hd_diag *diag)
-{
-	char path[HD_PATH_CAP], text[64];
+/* Another process may have got its number meanwhile, one of a user's. */
+static bool is_there(const struct explore_mark *mark) { return mark->pid &&
+	(int64_t)hd_pid_began((int)mark->pid) == mark->began; }
 
+static enum hd_err put_mark(struct explore *x, int pid, struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP], text[MARK_BYTES];
+
+	x->mark = (struct explore_mark){ pid, (int64_t)hd_pid_began(pid) };
 	mark_path(x, path);
-	int len = snprintf(text, sizeof text, "{\"pid\":%d}\n", pid);
+	int len = snprintf(text, sizeof text, "{\"pid\":%d,\"began\":%lld}\n", pid, (long long)x->mark.began);
 	return hd_file_write_atomic(x->spec->fs, path, text, (size_t)len, diag);
 }
 
@@ -61,7 +67,7 @@ static enum hd_err spawn(struct explore *x, struct hd_diag *diag)
 	struct hd_file log = { 0 };
 	char path[HD_PATH_CAP];
 
-	snprintf(path, sizeof path, "%s/sweeps/scheduler.log", s->dir);
+	snprintf(path, sizeof path, "%s/sweeps/.scheduler.log", s->dir);
 	enum hd_err err = hd_file_open(s->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_APPEND, &log,
 		diag);
 	if (err)
@@ -70,7 +76,7 @@ static enum hd_err spawn(struct explore *x, struct hd_diag *diag)
 		log.id },
 		&x->serving, diag);
 	(void)!hd_file_close(&log, NULL);
-	return err ? err : mark(x, x->serving.pid, diag);
+	return err ? err : put_mark(x, x->serving.pid, diag);
 }
 
 /* One that another process of ours has just started may be in the way: then that one is taken. */
@@ -88,7 +94,7 @@ static enum hd_err start(struct explore *x, struct hd_diag *diag)
 				break;
 			return hd_fail(diag, hd_err_of_exit(code),
 				"the scheduler that was started in %s ended with exit code %d: "
-				"%s/sweeps/scheduler.log says why", x->spec->dir, code, x->spec->dir);
+				"%s/sweeps/.scheduler.log says why", x->spec->dir, code, x->spec->dir);
 		}
 		if (hd_clock_now_ns(x->spec->clock) > until)
 			return hd_fail(diag, HD_E_AGAIN,
@@ -109,12 +115,14 @@ enum hd_err explore_meet(struct explore *x, struct hd_diag *diag)
 	const struct hd_json *answer;
 	struct hd_stat stat;
 	char path[HD_PATH_CAP];
-	int64_t pid = 0, was = marked(x);
+	const bool was = marked(x, &x->mark);
+	int64_t pid = 0;
 	struct hd_diag why = { "" };
 	enum hd_err err = ask(x, "GET", "/v1/status", NULL, &answer, &why);
 
 	if (!err) {
-		x->mine = !hd_json_get_i64(answer, "pid", 1, INT32_MAX, &pid, NULL) && pid == was;
+		x->mine = !hd_json_get_i64(answer, "pid", 1, INT32_MAX, &pid, NULL) &&
+			pid == x->mark.pid && is_there(&x->mark);
 		return HD_OK;
 	}
 	if (err != HD_E_NOTFOUND)
@@ -181,4 +189,8 @@ void explore_part(struct explore *x, bool drain)
 		int code;
 		(void)!hd_proc_wait(&x->serving, ENDS_NS, &code, NULL);
 	}
+	/* one that another process of ours started: it answers no more before it has ended */
+	while (is_there(&x->mark) && hd_pid_lives((int)x->mark.pid) &&
+		hd_clock_now_ns(x->spec->clock) < until)
+		hd_clock_wait_until(x->spec->clock, hd_clock_now_ns(x->spec->clock) + PAUSE_NS);
 }
