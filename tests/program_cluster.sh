@@ -201,6 +201,8 @@ kill -STOP "$holder"
 post /v1/stop '{"drain":true}'
 sleep 1
 kill -0 "$pid" 2>/dev/null || failed "the scheduler did not wait for job $id to leave"
+submit long.yaml later                            # a sweep asks again for as long as that is the answer
+same "$(number code)" -105 "code of a scheduler that is about to end"
 post /v1/stop '{}'
 await not kill -0 "$pid" 2>/dev/null || failed "a scheduler that drains goes on after a second stop"
 kill -CONT "$holder"

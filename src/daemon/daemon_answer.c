@@ -192,7 +192,7 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 		return err ? err : put_submitted(d, id, w, diag);
 	}
 	if (!err && d->draining)
-		err = hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
+		err = hd_fail(diag, HD_E_AGAIN, "this scheduler is about to end");
 	if (!err && hd_dispatch_njobs(d->dispatch) >= HD_DAEMON_QUEUED)
 		err = hd_fail(diag, HD_E_REFUSED, "there are %d jobs that are not over", HD_DAEMON_QUEUED);
 	if (err)
@@ -657,7 +657,7 @@ ANSWER(policy)
 		HD_OK;
 
 	if (!err && *policy && d->draining)
-		return hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
+		return hd_fail(diag, HD_E_AGAIN, "this scheduler is about to end");
 	if (!err && *policy && strcmp(policy, d->policy) != 0) {
 		size_t logged = d->log.len;
 		err = daemon_make_dispatch(d, policy, &made, diag);
@@ -691,7 +691,7 @@ ANSWER(device)
 	if (!err && event.device == d->spec->pools->ndevices)
 		err = hd_fail(diag, HD_E_NOTFOUND, "there is no device \"%.80s\"", wanted);
 	if (!err && event.ok && d->draining)
-		err = hd_fail(diag, HD_E_REFUSED, "this scheduler is about to end");
+		err = hd_fail(diag, HD_E_AGAIN, "this scheduler is about to end");
 	if (!err)
 		err = daemon_keep_out(d, event.device, !event.ok, diag);
 	if (!err)

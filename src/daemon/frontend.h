@@ -60,8 +60,9 @@
  * admins only; a job is its caller's.
  *
  * Errors: HD_E_INVAL a member is missing or makes no sense, or the job is over; HD_E_NOTFOUND no such job,
- * device; HD_E_INPUT the job file is bad; HD_E_REFUSED no space (disk, too many jobs); HD_E_IO the store
- * could not be written: nothing was changed.
+ * device; HD_E_INPUT the job file is bad; HD_E_REFUSED no space (disk, too many jobs); HD_E_AGAIN the
+ * scheduler is about to end, or the policy does not answer; HD_E_IO the store could not be written: nothing
+ * was changed.
  *
  * Threads: one, the daemon's. Call the handler between two turns or inside a slot. It blocks for its fsync
  * and for orders that follow at once: processes to start, requests to runs (HD_DAEMON_ASK_NS of daemon.h
