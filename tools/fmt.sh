@@ -12,15 +12,16 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
-sort_includes()         # FILE: each run of project includes by floor, equal ones as they stand; tests last
+sort_includes()         # FILE...: each run of project includes by floor, equal ones as they stand; tests last
 {
+	local source
 	awk '
 		function flush(    i, j, line) {
 			for (i = 2; i <= n; i++)
 				for (j = i; j > 1 && key(run[j]) < key(run[j - 1]); j--) {
-					line = run[j]; run[j] = run[j - 1]; run[j - 1] = line
+					line = run[j]; run[j] = run[j - 1]; run[j - 1] = line; moved = 1
 				}
-			for (i = 1; i <= n; i++) print run[i]
+			for (i = 1; i <= n; i++) text[++nlines] = run[i]
 			n = 0
 		}
 		function key(line,    header, room) {
@@ -28,15 +29,24 @@ sort_includes()         # FILE: each run of project includes by floor, equal one
 			room = header; sub(/\/.*/, "", room)
 			return sprintf("%04d", room == "tests" ? 9999 : floor[room])
 		}
+		function finish(    i) {                # writes SOURCE.sorted where that is another text
+			flush()
+			for (i = 1; moved && i <= nlines; i++) print text[i] >(source ".sorted")
+			if (moved) { close(source ".sorted"); print source }
+			nlines = moved = 0
+		}
 		FILENAME == "tools/floors" {
 			if ($1 == "floor") for (i = 2; i <= NF; i++) floor[$i] = 10 * NR + i
 			next
 		}
+		FNR == 1 { finish(); source = FILENAME }
 		/^#include "/ { run[++n] = $0; next }
-		{ flush(); print }
-		END { flush() }' tools/floors "$1" >"$1.sorted"
-	cmp -s "$1" "$1.sorted" || cat "$1.sorted" >"$1"
-	rm -f "$1.sorted"
+		{ flush(); text[++nlines] = $0 }
+		END { finish() }' tools/floors "$@" |
+		while IFS= read -r source; do
+			cat "$source.sorted" >"$source"
+			rm -f "$source.sorted"
+		done
 }
 
 check=no
@@ -62,12 +72,13 @@ if [ $check = no ]; then
 	[ ${#sources[@]} -eq 0 ] || sed -i -E \
 		-e 's/^(\t*(\} )?)(else )?(if|for|while|switch)\(/\1\3\4 (/' -e 's/\}else/} else/' \
 			"${sources[@]}"
-	for source in ${sources[@]+"${sources[@]}"}; do sort_includes "$source"; done
+	[ ${#sources[@]} -eq 0 ] || sort_includes "${sources[@]}"
 fi
 
 awk -v most=110 '
 	function bad(rule) { printf "%s:%d: %s\n", FILENAME, FNR, rule; failed = 1 }
 	function width(line,    before) {
+		if (length(line) + 7 * gsub(/\t/, "\t", line) <= most) return 0       # it need not be known
 		while (match(line, /\t/)) {
 			before = substr(line, 1, RSTART - 1)
 			line = before substr("        ", 1, 8 - length(before) % 8) substr(line, RSTART + 1)
@@ -126,11 +137,12 @@ awk -v most=110 '
 	{ before = $0 }
 	END { exit failed }' tools/floors listed=1 "${files[@]}" || failed=1
 
-for file in "${files[@]}"; do
-	if [ -s "$file" ] && [ -n "$(tail -c 1 "$file")" ]; then
-		echo "$file: no newline at the end"
-		failed=1
-	fi
-done
+full=()
+for file in "${files[@]}"; do [ ! -s "$file" ] || full+=("$file"); done
+while read -r nth; do
+	echo "${full[nth - 1]}: no newline at the end"
+	failed=1
+done < <([ ${#full[@]} -eq 0 ] || tail -q -c 1 "${full[@]}" | od -An -v -t x1 -w1 |
+	awk '$1 != "0a" { print NR }')
 [ $whole = no ] || tools/words.sh || failed=1
 exit ${failed:-0}
