@@ -78,7 +78,8 @@ static double latest_rho(const struct hd_sched_state *s, const struct oracle_que
 			iso += x[j] / fmax(1, sum) * o.rate[i * s->ntypes + j];
 		d[i] = s->jobs[i].steps_left / iso * (a->published ? 1 : s->jobs[i].weight);
 	}
-	for (int turn = 0; turn < 90; turn++) {                   /* up until it can be had, then between */
+	/* up until it can be had, then between: to a millionth of what is compared below */
+	for (int turn = 0; turn < 90 && !(bounded && high - low <= 1e-12 * high); turn++) {
 		double rho = bounded ? (low + high) / 2 : high;
 		bool can = true;
 		for (uint32_t i = 0; can && i < s->njobs; i++) {
