@@ -8,17 +8,20 @@
 
 #include "tests/check.h"
 
-/* HD_SIM_SEEDS: another number of seeds; how often faults took effect is checked for the usual number
- * alone. */
-enum { SLICE = SANITIZED ? 200 : 4000 };
+/* The slice is the same for every change. HD_SIM_SEEDS: another number of seeds of each kind (20000: a long
+ * one); how often faults took effect is checked for the usual number alone. */
+enum { SLICE = SANITIZED ? 200 : 2000 };
 
-/* Half of a slice is fixed. The other half is drawn where HD_FRESH is set (hexadecimal; .ci/run gives
- * the commit), so that each change meets new seeds. */
-static uint64_t seed_of(uint64_t i, uint64_t n)
+static const char *asked_for(void) { return getenv("HD_SIM_SEEDS"); }
+static uint64_t seeds(uint64_t usual) { return asked_for() ? strtoull(asked_for(), NULL, 10) : usual; }
+
+/* Where HD_FRESH is set (hexadecimal; .ci/run gives the commit) all are drawn from there, so that each change
+ * meets seeds that no slice has. */
+static uint64_t seed_of(uint64_t i)
 {
 	const char *fresh = getenv("HD_FRESH");
 
-	return fresh && i > n / 2 ? (strtoull(fresh, NULL, 16) % 1000000000 + i) : i;
+	return fresh ? 1000000 + strtoull(fresh, NULL, 16) % 1000000000 + i : i;
 }
 
 static void run(uint64_t seed, uint32_t only, struct hd_sim_result *result)
@@ -32,13 +35,13 @@ static void run(uint64_t seed, uint32_t only, struct hd_sim_result *result)
 
 static void no_seed_of_a_slice_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, crashes = 0, redone = 0, restores = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE), crashes = 0, redone = 0, restores = 0,
 		takeovers = 0, halted = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed, UINT32_MAX, &r);
 		crashes += r.crashes;
@@ -55,12 +58,12 @@ static void no_seed_of_a_slice_violates_an_invariant(void **state)
 /* Pairs: partial sums that were added up at one that is lost; steps that are restarted have none. */
 static void no_seed_with_pairs_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, crashes = 0, redone = 0, paired = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), crashes = 0, redone = 0, paired = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_PAIRED | (seed % 3 ? 0 : HD_SIM_REPLACED), UINT32_MAX, &r);
 		crashes += r.crashes;
@@ -74,14 +77,14 @@ static void no_seed_with_pairs_violates_an_invariant(void **state)
 /* Sharded state goes through the same: with the same seeds it meets the same faults at other moments. */
 static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
+	const char *asked = asked_for();
 	/* slots are given up once in some hundred runs: a slice holds several */
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SANITIZED ? 4 * SLICE : SLICE, fetches = 0,
+	uint64_t n = seeds(SANITIZED ? 4 * SLICE : SLICE), fetches = 0,
 		redone = 0, restores = 0, given_up = 0, early = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_SHARDED, UINT32_MAX, &r);
 		early += r.early;
@@ -97,13 +100,13 @@ static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 /* Stages: losses at any event, of one pipeline (each goes back to disk) and of two. */
 static void no_seed_of_stages_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, restores = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), fetches = 0, crashes = 0, restores = 0,
 		given_up = 0, reshaped = 0, ahead = 0, vain = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | (seed % 4 ? 0 : HD_SIM_REPLACED) |
 			(seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
@@ -125,13 +128,13 @@ static void no_seed_of_stages_violates_an_invariant(void **state)
 /* Of stages some of which have copies: state by stages and held whole. */
 static void no_seed_of_stages_with_copies_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, restores = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), fetches = 0, crashes = 0, restores = 0,
 		reshaped = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_COPIED | (seed % 5 ? 0 : HD_SIM_WHOLE) |
 			(seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
@@ -150,12 +153,12 @@ static void no_seed_of_stages_with_copies_violates_an_invariant(void **state)
 /* Of stages where a plan file puts them, as many on a rank as it likes: state by stages and held whole. */
 static void no_seed_of_stages_at_any_rank_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 8, fetches = 0, crashes = 0, reshaped = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 8), fetches = 0, crashes = 0, reshaped = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_LISTED | (seed % 5 ? 0 : HD_SIM_WHOLE) |
 			(seed % 4 ? 0 : HD_SIM_SHADOWED) | (seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
@@ -170,12 +173,12 @@ static void no_seed_of_stages_at_any_rank_violates_an_invariant(void **state)
 /* Of stages whose members hold all state: no loss but that of all of them sends a run back to disk. */
 static void no_seed_of_stages_held_whole_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 8, crashes = 0, given_up = 0, reshaped = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 8), crashes = 0, given_up = 0, reshaped = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_WHOLE | (seed % 3 ? 0 : HD_SIM_RESHAPED), UINT32_MAX, &r);
 		crashes += r.crashes;
@@ -189,13 +192,13 @@ static void no_seed_of_stages_held_whole_violates_an_invariant(void **state)
  * without. */
 static void no_seed_of_whole_tensors_by_stages_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 8, crashes = 0, restores = 0, ratios = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 8), crashes = 0, restores = 0, ratios = 0,
 		reshaped = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_TENSORS | (seed % 3 ? 0 : HD_SIM_RESHAPED) |
 			(seed % 4 ? 0 : HD_SIM_SHADOWED) | (seed % 8 ? 0 : HD_SIM_GOING_ON) |
@@ -219,13 +222,13 @@ static uint64_t shadowed(uint64_t seed)
  * pipeline to itself. The same seeds without shadows go back to disk. */
 static void no_seed_of_stages_with_shadows_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, fetches = 0, crashes = 0, given_up = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), fetches = 0, crashes = 0, given_up = 0,
 		reshaped = 0, bared = 0, fewer = 0, refused = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(shadowed(seed), UINT32_MAX, &r);
 		refused += r.refused;
@@ -249,12 +252,12 @@ static void no_seed_of_stages_with_shadows_violates_an_invariant(void **state)
  * fewer devices the stages are fewer, or all hold. */
 static void no_seed_of_two_pipelines_at_least_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, crashes = 0, fewer = 0, restores = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), crashes = 0, fewer = 0, restores = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_LEAST | (seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 :
 			HD_SIM_RESHAPED) | (seed % 5 < 3 ? HD_SIM_FEWER : 0) | (seed % 7 < 2 ?
@@ -291,10 +294,12 @@ static void seeds_of_what_is_rare_violate_no_invariant(void **state)
  * come before it was held twice again, never goes back to disk. */
 static void a_loss_of_what_a_shadow_holds_takes_nothing_from_disk(void **state)
 {
+	uint64_t n = DRAWS(1000);
 	uint32_t covered = 0, before = 0, kills = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= DRAWS(2000); seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result with, without;
 		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED, 1u << HD_SIM_CRASH, &with);
 		if (with.crashes == 0 || with.bared)
@@ -306,37 +311,40 @@ static void a_loss_of_what_a_shadow_holds_takes_nothing_from_disk(void **state)
 		run(seed | HD_SIM_STAGED, 1u << HD_SIM_CRASH, &without);
 		before += without.given_up > 0;
 	}
-	CHECK(SANITIZED || (covered > 100 && before > 5), "%u runs, %u kills, %u from disk without",
-		covered, kills, before);
+	CHECK(asked_for() || SANITIZED || (covered > 50 && before > 2),
+		"%u runs, %u kills, %u from disk without", covered, kills, before);
 }
 
 /* The same of two pipelines, where each stage has two holders: one worker is killed after any action of its
  * first two steps, when some may not have their view or their links yet. */
 static void a_loss_in_the_first_steps_of_two_pipelines_takes_nothing_from_disk(void **state)
 {
+	uint64_t n = DRAWS(1000);
 	uint32_t kills = 0, missed = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= DRAWS(2000); seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_FIRST | (seed % 2 ? HD_SIM_MISSED : 0), 0, &r);
 		kills += r.crashes;
 		missed += r.missed;
 		CHECK(!r.given_up && !r.restores, "seed %" PRIu64 ": %u times from disk", seed, r.restores);
 	}
-	CHECK(SANITIZED || (kills > 600 && missed > kills), "%u kills, %u calls failed", kills, missed);
+	CHECK(asked_for() || SANITIZED || (kills > 300 && missed > kills), "%u kills, %u calls failed", kills,
+		missed);
 }
 
 /* Members without a rank follow stages, with all that may happen to them and to the workers of these. */
 static void no_seed_of_followed_stages_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 8, crashes = 0, fetches = 0, gone_on = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 8), crashes = 0, fetches = 0, gone_on = 0,
 		refused = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_FOLLOWED | (seed % 4 ? 0 : HD_SIM_REPLACED) |
 			(seed % 3 ? 0 : HD_SIM_RESHAPED) | (seed % 5 < 2 ? HD_SIM_SHADOWED : 0) |
@@ -357,27 +365,31 @@ static void no_seed_of_followed_stages_violates_an_invariant(void **state)
  * of its first two steps. */
 static void a_loss_of_what_is_followed_takes_nothing_from_disk(void **state)
 {
+	uint64_t n = DRAWS(500);
 	uint32_t kills = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= DRAWS(1000); seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_FIRST | HD_SIM_FOLLOWED | (seed % 2 ? HD_SIM_MISSED : 0),
 			0, &r);
 		kills += r.crashes;
 		CHECK(!r.given_up && !r.restores, "seed %" PRIu64 ": %u times from disk", seed, r.restores);
 	}
-	CHECK(SANITIZED || kills > 300, "%u kills", kills);
+	CHECK(asked_for() || SANITIZED || kills > 150, "%u kills", kills);
 }
 
 /* A whole zone of two is killed after any action of the first steps: with shadows each stage has a holder in
  * the other one, with two pipelines a copy. Where zones are not looked at many runs go back to disk. */
 static void a_lost_zone_takes_nothing_from_disk(void **state)
 {
+	uint64_t n = DRAWS(500);
 	uint32_t kills = 0, parted = 0, gone_on = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= DRAWS(1000); seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_FIRST | HD_SIM_ZONED | (seed % 2 ? HD_SIM_SHADOWED : 0) |
 			(seed % 8 == 1 ? HD_SIM_GOING_ON : 0) | (seed % 16 == 3 ? HD_SIM_FEWER : 0), 0, &r);
@@ -386,7 +398,7 @@ static void a_lost_zone_takes_nothing_from_disk(void **state)
 		gone_on += r.gone_on;
 		CHECK(!r.given_up && !r.restores, "seed %" PRIu64 ": %u times from disk", seed, r.restores);
 	}
-	CHECK(SANITIZED || (kills > 500 && parted > 1000 && gone_on > 0),
+	CHECK(asked_for() || SANITIZED || (kills > 250 && parted > 500 && gone_on > 0),
 		"%u kills, %u views of two equal zones, %u steps went on", kills, parted, gone_on);
 }
 
@@ -394,13 +406,13 @@ static void a_lost_zone_takes_nothing_from_disk(void **state)
  * wait for that no step is begun again, but for a process whose end is seen before its last word is heard. */
 static void no_seed_of_workers_that_come_late_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 16, narrowed = 0, went = 0, again = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 8), narrowed = 0, went = 0, again = 0,
 		given_up = 0, calm = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED | HD_SIM_FEWER | HD_SIM_LATE |
 			(seed % 5 ? 0 : HD_SIM_RESHAPED), seed % 4 ? 1u << HD_SIM_DRAIN : UINT32_MAX, &r);
@@ -421,13 +433,13 @@ static void no_seed_of_workers_that_come_late_violates_an_invariant(void **state
 /* So do steps that go on after losses, which are most that have all they need. */
 static void no_seed_of_steps_that_go_on_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, crashes = 0, gone_on = 0, stuck = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), crashes = 0, gone_on = 0, stuck = 0,
 		takeovers = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_STAGED | HD_SIM_SHADOWED | HD_SIM_GOING_ON |
 			(seed % 4 ? 0 : HD_SIM_REPLACED) | (seed % 3 ? 0 : HD_SIM_RESHAPED) |
@@ -447,13 +459,13 @@ static void no_seed_of_steps_that_go_on_violates_an_invariant(void **state)
  * is finished by its sums. */
 static void no_seed_of_lockstep_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, crashes = 0, restores = 0, halted = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 2), crashes = 0, restores = 0, halted = 0,
 		takeovers = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_LOCKSTEP | (seed % 4 ? 0 : HD_SIM_SHARDED) |
 			(seed % 3 ? 0 : HD_SIM_REPLACED), UINT32_MAX, &r);
@@ -469,12 +481,12 @@ static void no_seed_of_lockstep_violates_an_invariant(void **state)
 /* So do workers in whose place others come. */
 static void no_seed_of_being_replaced_workers_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, being_replaced = 0, joins = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE), being_replaced = 0, joins = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_REPLACED | (seed % 2 ? HD_SIM_SHARDED : 0), UINT32_MAX, &r);
 		being_replaced += r.being_replaced;
@@ -507,13 +519,13 @@ static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 /* A majority of the digest reports is right: nothing of the others is committed or restored. */
 static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE, corrupted = 0, expelled = 0, undecided = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE), corrupted = 0, expelled = 0, undecided = 0,
 		alone = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_CORRUPT | (seed % 2 ? HD_SIM_REPLACED : 0), seed % 4 ? UINT32_MAX : 0, &r);
 		corrupted += r.corrupted;
@@ -528,13 +540,13 @@ static void no_seed_of_a_corrupted_state_violates_an_invariant(void **state)
 /* A bucket of a stage or of its shadow: with two holders none is right for all that is known. */
 static void no_seed_of_a_stage_that_differs_from_its_shadow_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, corrupted = 0, expelled = 0,
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), corrupted = 0, expelled = 0,
 		undecided = 0, escaped = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_CORRUPT | HD_SIM_STAGED | (seed % 4 == 1 ? HD_SIM_RESHAPED : 0),
 			seed % 3 ? UINT32_MAX : 0, &r);
@@ -551,12 +563,12 @@ static void no_seed_of_a_stage_that_differs_from_its_shadow_violates_an_invarian
 /* A joiner whose source gave up syncs from another, or again. */
 static void no_seed_of_sources_that_give_up_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, unheard = 0, heeded = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 2), unheard = 0, heeded = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_GIVING_UP | (seed % 2 ? HD_SIM_REPLACED : 0) | (seed % 4 < 2 ?
 			HD_SIM_SHARDED : 0), UINT32_MAX, &r);
@@ -571,11 +583,12 @@ static void no_seed_of_sources_that_give_up_violates_an_invariant(void **state)
 /* Nor does a coordinator that never knew whether its record was stored. */
 static void no_seed_of_coordinators_killed_while_they_store_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 2, takeovers = 0, restores = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 2), takeovers = 0, restores = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= n; seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		run(seed | HD_SIM_UNHEARD | (seed % 2 ? HD_SIM_REPLACED : 0) | (seed % 4 < 2 ?
 			HD_SIM_SHARDED : 0), UINT32_MAX, &r);
@@ -589,12 +602,12 @@ static void no_seed_of_coordinators_killed_while_they_store_violates_an_invarian
 /* Calls that fail are made again. */
 static void no_seed_of_calls_that_fail_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, missed = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), missed = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP };
 		struct hd_sim_result r;
 		run(seed | HD_SIM_MISSED | kinds[seed % 4] | (seed % 3 ? 0 : HD_SIM_REPLACED), UINT32_MAX,
@@ -607,12 +620,12 @@ static void no_seed_of_calls_that_fail_violates_an_invariant(void **state)
 /* Of a link that was silent for a moment no worker is given up. */
 static void no_seed_of_links_that_flap_violates_an_invariant(void **state)
 {
-	const char *asked = getenv("HD_SIM_SEEDS");
-	uint64_t n = asked ? strtoull(asked, NULL, 10) : SLICE / 4, flapped = 0, unheeded = 0;
+	const char *asked = asked_for();
+	uint64_t n = seeds(SLICE / 4), flapped = 0, unheeded = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
-		uint64_t seed = seed_of(i, n);
+		uint64_t seed = seed_of(i);
 		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP };
 		struct hd_sim_result r;
 		run(seed | HD_SIM_FLAPPED | kinds[seed % 4], seed % 3 ? UINT32_MAX : 0, &r);
@@ -626,8 +639,11 @@ static void no_seed_of_links_that_flap_violates_an_invariant(void **state)
 /* Without faults nothing is redone, and a view changes only to grow to its size. */
 static void an_undisturbed_run_does_nothing_twice(void **state)
 {
+	uint64_t n = DRAWS(100);
+
 	(void)state;
-	for (uint64_t seed = 1; seed <= DRAWS(300); seed++) {
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t seed = seed_of(i);
 		struct hd_sim_result r;
 		static const uint64_t kinds[] = { 0, HD_SIM_SHARDED, HD_SIM_STAGED, HD_SIM_LOCKSTEP,
 			HD_SIM_STAGED | HD_SIM_SHADOWED };
