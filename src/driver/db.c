@@ -99,10 +99,11 @@ static enum hd_err take(struct hd_db *db, struct hd_diag *diag)
 	return err ? err : hd_db_run(db, mark, diag);
 }
 
-static enum hd_err check_pages(struct hd_db *db, struct hd_diag *diag)
+/* how: quick_check, or integrity_check: indexes against tables, too */
+static enum hd_err check_pages(const struct hd_db *db, const char *how, struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = NULL;
-	int code = sqlite3_prepare_v2(db->at, "PRAGMA quick_check(1)", -1, &ask, NULL);
+	int code = sqlite3_prepare_v2(db->at, how, -1, &ask, NULL);
 	enum hd_err err = HD_OK;
 
 	if (!code)
@@ -136,7 +137,73 @@ enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_ki
 		err = recognise(db, diag);
 	if (!err)
 		err = take(db, diag);
-	return err ? err : check_pages(db, diag);
+	return err ? err : check_pages(db, "PRAGMA quick_check(1)", diag);
+}
+
+enum hd_err hd_db_look(struct hd_db *db, const char *path, const struct hd_db_kind *kind,
+	struct hd_diag *diag)
+{
+	struct hd_stat stat;
+	struct hd_fs fs;
+
+	*db = (struct hd_db){ .kind = kind, .opening = path };
+	hd_fs_real(&fs);
+	if (hd_fs_stat(&fs, path, &stat, NULL) == HD_E_NOTFOUND)
+		return hd_fail(diag, HD_E_NOTFOUND, "there is no %s, a %s", path, kind->name);
+	/* not read-only: what a killed process left in the WAL counts, and only a writer can take it up */
+	int code = sqlite3_open_v2(path, &db->at, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW |
+		SQLITE_OPEN_FULLMUTEX, NULL);
+	enum hd_err err = code ? hd_db_fail(db, code, "open", diag) : HD_OK;
+
+	db->opening = NULL;
+	return err ? err : recognise(db, diag);
+}
+
+/* In one go: whoever writes through another connection has none, since the file is locked. */
+static int copy_pages(sqlite3 *from, sqlite3 *to)
+{
+	sqlite3_backup *copy = sqlite3_backup_init(to, "main", from, "main");
+
+	if (!copy)
+		return sqlite3_errcode(to);
+	int code = sqlite3_backup_step(copy, -1), end = sqlite3_backup_finish(copy);
+	return code == SQLITE_DONE ? end : code;
+}
+
+enum hd_err hd_db_copy(const struct hd_db *db, const char *to, struct hd_diag *diag)
+{
+	struct hd_db copy = { .kind = db->kind, .opening = to };
+	struct hd_stat stat;
+	struct hd_fs fs;
+
+	hd_fs_real(&fs);
+	if (hd_fs_stat(&fs, to, &stat, NULL) != HD_E_NOTFOUND)
+		return hd_fail(diag, HD_E_EXISTS, "%s is there: a copy takes no file's place", to);
+	int code = sqlite3_open_v2(to, &copy.at, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+		SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_FULLMUTEX, NULL);
+	if (!code)
+		code = sqlite3_exec(copy.at, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+	if (!code)
+		code = copy_pages(db->at, copy.at);
+	if (!code)                                /* one file */
+		code = sqlite3_exec(copy.at, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+	enum hd_err err = code ? hd_db_fail(&copy, code, "copy", diag) : check_pages(&copy,
+		"PRAGMA integrity_check(1)", diag);
+	hd_db_close(&copy);
+	return err;
+}
+
+enum hd_err hd_db_fill(struct hd_db *db, const char *from, struct hd_diag *diag)
+{
+	struct hd_db copy;
+	enum hd_err err = hd_db_look(&copy, from, db->kind, diag);
+
+	err = err ? err : check_pages(&copy, "PRAGMA integrity_check(1)", diag);
+	int code = err ? SQLITE_OK : copy_pages(copy.at, db->at);
+	if (code)
+		err = hd_db_fail(db, code, "copy", diag);
+	hd_db_close(&copy);
+	return err;
 }
 
 void hd_db_close(struct hd_db *db)

@@ -6,6 +6,8 @@
  *    waits 5 s, then gets HD_E_AGAIN. It waits because a killed process holds its lock until its last write
  *    is on the disk.
  * 3. A commit is on the disk when it returns (WAL, synchronous = FULL).
+ * 4. A copy is of one instant between two commits, whole, and one file (no WAL beside it); it is synced, and
+ *    its pages, tables and indexes were checked against one another.
  *
  * Ownership: open/close; the kind is borrowed. Threads: one. May block for an fsync. */
 #ifndef HD_DRIVER_DB_H
@@ -32,6 +34,14 @@ struct hd_db { sqlite3 *at; const struct hd_db_kind *kind; const char *opening; 
  * case. */
 HD_MUST_USE enum hd_err hd_db_open(struct hd_db *db, const char *path, const struct hd_db_kind *kind,
 	struct hd_diag *diag);
+/* Of a file that no process holds: neither locked nor brought to this version; only for reading. Errors as
+ * above, HD_E_AGAIN where another process holds it; HD_E_NOTFOUND. To be closed in any case. */
+HD_MUST_USE enum hd_err hd_db_look(struct hd_db *db, const char *path, const struct hd_db_kind *kind,
+	struct hd_diag *diag);
+/* Rule 4; `to` must not exist. May take as long as the file takes to be written. */
+HD_MUST_USE enum hd_err hd_db_copy(const struct hd_db *db, const char *to, struct hd_diag *diag);
+/* What `from`, a copy, holds takes the place of all that is in `db`: as a whole, or not at all. */
+HD_MUST_USE enum hd_err hd_db_fill(struct hd_db *db, const char *from, struct hd_diag *diag);
 /* statements are finalized before; takes zeroed ones */
 void hd_db_close(struct hd_db *db);
 

@@ -219,6 +219,63 @@ static void a_full_disk_is_named(void **state)
 	}
 }
 
+/* Rule 4: what was committed is in the copy, what was not is not, and there is one file of it. */
+static void a_copy_is_what_was_committed_when_it_was_made(void **state)
+{
+	struct hd_diag diag = { "" };
+	struct hd_db db, copy;
+	char to[160], more[200];
+	int64_t n = 0;
+
+	(void)state;
+	snprintf(to, sizeof to, "%s.copy", path);
+	assert_int_equal(hd_db_open(&db, path, &kind, &diag), HD_OK);
+	assert_int_equal(hd_db_run(&db, "INSERT INTO thing VALUES (1, 'x'), (2, 'y')", &diag), HD_OK);
+	CHECK(!hd_db_copy(&db, to, &diag), "%s", diag.text);
+	assert_int_equal(hd_db_run(&db, "INSERT INTO thing VALUES (3, 'z')", &diag), HD_OK);
+	snprintf(more, sizeof more, "%s-wal", to);
+	assert_int_not_equal(access(more, F_OK), 0);
+	assert_int_equal(hd_db_copy(&db, to, &diag), HD_E_EXISTS);
+	/* the one that is served is locked; its copy is not */
+	diag.text[0] = '\0';
+	assert_int_equal(hd_db_look(&copy, path, &kind, &diag), HD_E_AGAIN);
+	assert_non_null(strstr(diag.text, "it is taken"));
+	hd_db_close(&copy);
+	CHECK(!hd_db_look(&copy, to, &kind, &diag), "%s", diag.text);
+	assert_int_equal(hd_db_number(&copy, "SELECT count(*) FROM thing", &n, &diag), HD_OK);
+	assert_int_equal(n, 2);
+	hd_db_close(&copy);
+	/* and back: all that is there goes */
+	CHECK(!hd_db_fill(&db, to, &diag), "%s", diag.text);
+	hd_db_close(&db);
+	CHECK(!hd_db_open(&db, path, &kind, &diag), "%s", diag.text);
+	assert_int_equal(hd_db_number(&db, "SELECT sum(n) FROM thing", &n, &diag), HD_OK);
+	assert_int_equal(n, 3);
+	hd_db_close(&db);
+	unlink(to);
+}
+
+/* A look brings no file to this version, and makes none. */
+static void a_look_changes_no_file(void **state)
+{
+	static char before[1 << 16], after[1 << 16];
+	struct hd_diag diag = { "" };
+	struct hd_db db;
+
+	(void)state;
+	assert_int_equal(hd_db_look(&db, path, &kind, &diag), HD_E_NOTFOUND);
+	hd_db_close(&db);
+	assert_int_not_equal(access(path, F_OK), 0);
+	write_with("CREATE TABLE thing (n INTEGER); PRAGMA application_id = 4711; PRAGMA user_version = 1");
+	size_t len = read_all(before, sizeof before);
+	assert_int_equal(hd_db_look(&db, path, &kind, &diag), HD_OK);
+	hd_db_close(&db);
+	CHECK(read_all(after, sizeof after) == len && !memcmp(before, after, len), "it was written to");
+	write_with("PRAGMA user_version = 3");
+	assert_int_equal(hd_db_look(&db, path, &kind, &diag), HD_E_INTEGRITY);
+	hd_db_close(&db);
+}
+
 int main(void)
 {
 	if (!hd_sqlite_memory())
@@ -227,6 +284,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_a_file_of_its_kind_is_opened, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_damaged_file_is_refused, fresh, clean),
 		cmocka_unit_test_setup_teardown(what_cannot_be_opened_or_made_is_said, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_copy_is_what_was_committed_when_it_was_made, fresh, clean),
+		cmocka_unit_test_setup_teardown(a_look_changes_no_file, fresh, clean),
 		cmocka_unit_test_setup_teardown(codes_become_errors, fresh, clean),
 		cmocka_unit_test_setup_teardown(memory_that_ends_once_opens_nothing_by_mistake, fresh, clean),
 		cmocka_unit_test_setup_teardown(a_full_disk_is_named, fresh, clean),
