@@ -236,6 +236,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SOCKET,      0,   "socket",        TEXT,   "FOLDER",  "another folder with a socket for the users of DIR/users.yaml: their --dir") \
 	X(CHECK,       0,   "check",         FLAG,   "",        "check DIR/users.yaml and stop")                   \
 	X(TOKEN_FOR,   0,   "for",           TEXT,   "TIME",    "how long it holds, as 12h or 90d (default 30d)")  \
+	X(BACKUP,      0,   "backup",        TEXT,   "FOLDER",  "copy the store of the scheduler of --dir to a new folder, while it serves or not, and stop") \
+	X(RESTORE,     0,   "restore",       TEXT,   "FOLDER",  "put a backup back into --dir, where no scheduler serves and no run works, and stop") \
 	X(DRAIN,       0,   "drain",         FLAG,   "",        "at the end of the scheduler jobs commit and leave first") \
 	X(GOING,       0,   "going",         FLAG,   "",        "leave if the run was stopped; else a process that comes later goes on with it") \
 	X(HOLD,        0,   "hold",          TEXT,   "FILE",    "pid lock of a scheduler's device: one worker at a time") \

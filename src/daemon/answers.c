@@ -27,6 +27,7 @@
 #define DEVICE(...) HD_FIELDS_ROW(struct hd_answer_device, __VA_ARGS__)
 #define POOLS(...) HD_FIELDS_ROW(struct hd_answer_pools, __VA_ARGS__)
 #define USABLE(...) HD_FIELDS_ROW(struct hd_answer_usable, __VA_ARGS__)
+#define BACKUP(...) HD_FIELDS_ROW(struct hd_answer_backup, __VA_ARGS__)
 #define POLICY(...) HD_FIELDS_ROW(struct hd_answer_policy, __VA_ARGS__)
 #define BUILT(...) HD_FIELDS_ROW(struct hd_answer_built, __VA_ARGS__)
 #define POLICIES(...) HD_FIELDS_ROW(struct hd_answer_policies, __VA_ARGS__)
@@ -67,6 +68,7 @@ static const struct hd_fields_row pool_rows[] = { HD_ANSWER_POOL(POOL) };
 static const struct hd_fields_row device_rows[] = { HD_ANSWER_DEVICE(DEVICE) };
 static const struct hd_fields_row pools_rows[] = { HD_ANSWER_POOLS(POOLS) };
 static const struct hd_fields_row usable_rows[] = { HD_ANSWER_USABLE(USABLE) };
+static const struct hd_fields_row backup_rows[] = { HD_ANSWER_BACKUP(BACKUP) };
 static const struct hd_fields_row policy_rows[] = { HD_ANSWER_POLICY(POLICY) };
 static const struct hd_fields_row built_rows[] = { HD_ANSWER_BUILT(BUILT) };
 static const struct hd_fields_row policies_rows[] = { HD_ANSWER_POLICIES(POLICIES) };

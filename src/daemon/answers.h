@@ -241,6 +241,17 @@
 	X(const char *, device, .about = "its name")                                                        \
 	X(bool, usable, .about = "as it is now")
 
+#define HD_ANSWER_BACKUP(X)                                                                                 \
+	X(const char *, folder, .about = "where it lies")                                                   \
+	X(const char *, program, .about = "that made it")                                                   \
+	X(double, t, .about = "when, seconds since 1970", .unit = "s")                                      \
+	X(int64_t, jobs, .about = "jobs in it")                                                             \
+	X(int64_t, last, .about = "the greatest number of a job")                                           \
+	X(int64_t, event, .about = "number of the newest event")                                            \
+	X(int64_t, size_bytes, .about = "of all its files", .unit = "bytes")                                \
+	X(int64_t, store, .about = "version of the store")                                                  \
+	X(const char *, sha256, .about = "of its store")
+
 #define HD_ANSWER_POLICY(X)                                                                                 \
 	X(const char *, policy, .about = "its name")                                                        \
 	X(double, round_s, .about = "how long a round lasts", .unit = "s")
@@ -352,6 +363,7 @@
 	X(device,              HD_ANSWER_DEVICE,     "a device")                                            \
 	X(pools,               HD_ANSWER_POOLS,      "pools and devices")                                   \
 	X(usable,              HD_ANSWER_USABLE,     "whether a device is in service")                      \
+	X(backup,              HD_ANSWER_BACKUP,     "a copy of a scheduler's store")                       \
 	X(policy,              HD_ANSWER_POLICY,     "the policy that decides")                             \
 	X(built,               HD_ANSWER_BUILT,      "a policy of this build")                              \
 	X(policies,            HD_ANSWER_POLICIES,   "policies of this build")                              \

@@ -97,6 +97,10 @@ static void the_cluster_is_written_as_before(void **state)
 		"\"means\":\"CPU quota (control group, version 1)\"}],\"devices\":[{\"id\":1,"
 		"\"name\":\"slow-0\",\"type\":\"slow\",\"state\":\"busy\",\"job\":2}]}",
 		.pools = { .at = pools, .n = 1 }, .devices = { .at = devices, .n = 1 });
+	CHECK_ANSWER(backup, "{\"folder\":\"/b\",\"program\":\"heddle 0.1.0\",\"t\":1795551140.5,\"jobs\":41,"
+		"\"last\":43,\"event\":44,\"size_bytes\":73728,\"store\":2,\"sha256\":\"ab\"}",
+		.folder = "/b", .program = "heddle 0.1.0", .t = 1795551140.5, .jobs = 41, .last = 43,
+		.event = 44, .size_bytes = 73728, .store = 2, .sha256 = "ab");
 	CHECK_ANSWER(usable, "{\"device\":\"slow-0\",\"usable\":true}", .device = "slow-0", .usable = true);
 }
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "sys/failpoint.h"
 #include "daemon/answers.h"
+#include "daemon/backup.h"
 #include "daemon/daemon_int.h"
 
 /* What users ask, one function a question (frontend.h). */
@@ -703,6 +704,28 @@ ANSWER(device)
 	return HD_OK;
 }
 
+/* Runs are not asked meanwhile, however long the disk takes: their leases are renewed. */
+ANSWER(backup)
+{
+	const char *folder = "";
+	struct hd_backup made;
+	enum hd_err err = hd_json_get_text(ask, "folder", &folder, diag);
+
+	if (!err && folder[0] != '/')
+		err = hd_fail(diag, HD_E_INVAL, "folder \"%.80s\": an absolute path", folder);
+	if (err)
+		return err;
+	(void)hd_renewer_begin(d->renewer, INT64_MAX);
+	err = hd_backup_make(d->fs, d->spec->dir, d->jobs, hd_clock_wall_ns(d->clock) / 1000000, folder,
+		&made, diag);
+	(void)hd_renewer_end(d->renewer);
+	if (err)
+		return err;
+	daemon_log(d, "backup", 0, folder);
+	hd_backup_put(&made, folder, w);
+	return HD_OK;
+}
+
 ANSWER(stop)
 {
 	bool drain = false;
@@ -770,7 +793,7 @@ enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *wh
 		{ "submit", answer_submit }, { "continue", answer_continue }, { "jobs", answer_jobs }, { "job", answer_job }, { "explain", answer_explain }, { "cancel", answer_cancel },
 		{ "hold", answer_hold }, { "release", answer_release },
 		{ "prio", answer_prio }, { "status", answer_status }, { "hosts", answer_hosts }, { "pools", answer_pools }, { "policy", answer_policy }, { "device", answer_device },
-		{ "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
+		{ "backup", answer_backup }, { "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 		{ "scale", answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },
 		{ "waiting", daemon_show_waiting }, { "ledger", daemon_show_ledger },
 		{ "history", daemon_show_history }, { "me", daemon_show_me }, { "tokens", daemon_show_tokens },

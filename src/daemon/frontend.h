@@ -45,6 +45,7 @@
  *	whatif   whatif     job?, priority?, scale?: of that job, without?: a job, add?: {TYPE: devices
  *	                    more}, price?: {TYPE: per hour}, policy?: a name; changes nothing
  *	device   usable     device: name, usable: bool; takes it out of service, or back
+ *	backup   backup     folder: absolute, and not there; the store as of now, in that folder (backup.h)
  *	stop     nothing    drain?: bool (false); the daemon ends after the answer
  *	events   events     after?: number (0), limit?: 1..1000 (100), job?: id
  *

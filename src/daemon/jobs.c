@@ -10,7 +10,7 @@
 #include "sys/file.h"
 #include "driver/db.h"
 
-static const struct hd_db_kind file = {
+const struct hd_db_kind hd_jobs_kind = {
 	.id = 0x48444c4a /* "HDLJ" */, .version = 2, .name = "store of a scheduler",
 		.busy = "another scheduler serves this folder",
 	.damaged = "the runs beside it can be resumed one by one",
@@ -78,6 +78,8 @@ static const struct hd_db_kind file = {
 	X(UNLEASE,  "DELETE FROM lease WHERE job = ?") \
 	X(DIGEST,   "UPDATE job SET digest = ? WHERE id = ?") \
 	X(EVENT,    "INSERT INTO event (at_s, t_ms, kind, job, text) VALUES (?, ?, ?, ?, ?)") \
+	X(EVENT_AT, "INSERT INTO event (number, at_s, t_ms, kind, job, text) VALUES (?, coalesce((SELECT value FROM number " \
+		    "WHERE name = 'now_s'), 0), ?, ?, 0, ?)") \
 	X(OLD,      "DELETE FROM event WHERE number <= ?") \
 	X(NUMBER,   "INSERT INTO number (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value") \
 	X(NUMBER_OF, "SELECT value FROM number WHERE name = ?") \
@@ -94,6 +96,11 @@ static const struct hd_db_kind file = {
 	X(ALL,      "SELECT " COLUMNS "WHERE j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
 	X(LIVE,     "SELECT " COLUMNS "WHERE (j.state = 'open' OR l.job IS NOT NULL) AND j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
 	X(OF_STATE, "SELECT " COLUMNS "WHERE j.state = ?3 AND j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
+	X(RUNS,     "SELECT id, state, run, leases FROM job ORDER BY id") \
+	X(RAN,      "UPDATE job SET leases = max(leases, ?2), done = max(done, ?3) WHERE id = ?1") \
+	X(RAN_OUT,  "UPDATE job SET state = 'done', exit = 0, digest = ?2, started_s = CASE WHEN started_s < 0 THEN " \
+		    "submitted_s ELSE started_s END, ended_s = coalesce((SELECT value FROM number " \
+		    "WHERE name = 'now_s'), submitted_s) WHERE id = ?1 AND state = 'open'") \
 	X(COUNT,    "SELECT state, count(*) FROM job GROUP BY state") \
 	X(COUNT_LEASES, "SELECT l.state, count(*) FROM lease l JOIN job j ON j.id = l.job WHERE j.state = 'open' GROUP BY l.state") \
 	X(EVENTS,   "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE number > ?1 " \
@@ -169,7 +176,7 @@ enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path, const struct h
 	*s = (struct hd_jobs){ .type = type, .ntypes = ntypes };
 	for (uint32_t t = 0; t < ntypes; t++)
 		s->first_device[t + 1] = s->first_device[t] + type[t].n;
-	enum hd_err err = hd_db_open(&s->db, path, &file, diag);
+	enum hd_err err = hd_db_open(&s->db, path, &hd_jobs_kind, diag);
 	if (!err)
 		err = prepare(s, diag);
 	if (err)
@@ -816,5 +823,80 @@ enum hd_err hd_jobs_tokens(struct hd_jobs *s, void (*each)(void *user, const str
 	}
 	enum hd_err err = code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "read", diag);
 	sqlite3_reset(ask);
+	return err;
+}
+
+/* ---- copies ---- */
+
+enum hd_err hd_jobs_copy(struct hd_jobs *s, const char *to, struct hd_diag *diag) { return hd_db_copy(&s->db,
+	to, diag); }
+
+enum hd_err hd_jobs_fill(struct hd_jobs *s, const char *from, struct hd_diag *diag)
+{
+	int64_t n = 0;
+
+	if (s->last || s->last_event)
+		return hd_fail(diag, HD_E_EXISTS,
+			"%s has jobs: move it away, with its -wal, and what is restored takes its place",
+			sqlite3_db_filename(s->db.at, "main"));
+	enum hd_err err = hd_db_fill(&s->db, from, diag);
+	if (!err)
+		err = hd_db_number(&s->db, "SELECT coalesce(max(id), 0) FROM job", &n, diag);
+	s->last = (uint64_t)n;
+	if (!err)
+		err = hd_db_number(&s->db, "SELECT coalesce(max(number), 0) FROM event", &n, diag);
+	s->last_event = (uint64_t)n;
+	return err;
+}
+
+enum hd_err hd_jobs_runs(struct hd_jobs *s,
+	enum hd_err (*each)(void *user, const struct hd_jobs_run *run, struct hd_diag *diag), void *user,
+	struct hd_diag *diag)
+{
+	sqlite3_stmt *ask = s->ask[ASK_RUNS];
+	enum hd_err err = HD_OK;
+	int code = SQLITE_DONE;
+
+	while (!err && (code = sqlite3_step(ask)) == SQLITE_ROW) {
+		const struct hd_jobs_run run = { .id = (uint64_t)sqlite3_column_int64(ask, 0),
+			.open = !strcmp(text_of(ask, 1), hd_dispatch_state_name(HD_DISPATCH_OPEN)),
+			.run = text_of(ask, 2), .leases = (uint32_t)sqlite3_column_int64(ask, 3) };
+		err = each(user, &run, diag);
+	}
+	if (!err && code != SQLITE_DONE)
+		err = hd_db_fail(&s->db, code, "read", diag);
+	sqlite3_reset(ask);
+	return err;
+}
+
+enum hd_err hd_jobs_put_ran(struct hd_jobs *s, uint64_t id, uint32_t leases, uint64_t step,
+	const char *digest, struct hd_diag *diag)
+{
+	sqlite3_bind_int64(s->ask[ASK_RAN], 1, (int64_t)id);
+	sqlite3_bind_int64(s->ask[ASK_RAN], 2, leases);
+	sqlite3_bind_int64(s->ask[ASK_RAN], 3, (int64_t)step);
+	enum hd_err err = put(s, ASK_RAN, diag);
+	sqlite3_bind_int64(s->ask[ASK_UNLEASE], 1, (int64_t)id);
+	err = err ? err : put(s, ASK_UNLEASE, diag);
+	if (err || !*digest)
+		return err;
+	sqlite3_bind_int64(s->ask[ASK_RAN_OUT], 1, (int64_t)id);
+	bind_text(s->ask[ASK_RAN_OUT], 2, digest);
+	return put(s, ASK_RAN_OUT, diag);
+}
+
+enum hd_err hd_jobs_put_first(struct hd_jobs *s, uint64_t above, int64_t t_ms, const char *kind,
+	const char *text, struct hd_diag *diag)
+{
+	sqlite3_stmt *ask = s->ask[ASK_EVENT_AT];
+	uint64_t number = (above > s->last_event ? above : s->last_event) + 1;
+
+	sqlite3_bind_int64(ask, 1, (int64_t)number);
+	sqlite3_bind_int64(ask, 2, t_ms);
+	bind_text(ask, 3, kind);
+	bind_text(ask, 4, text);
+	enum hd_err err = put(s, ASK_EVENT_AT, diag);
+	if (!err)
+		s->last_event = number;
 	return err;
 }

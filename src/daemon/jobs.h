@@ -41,6 +41,7 @@ struct hd_jobs_card {
 struct hd_jobs_event { uint64_t number, job; double at_s; int64_t t_ms; const char *kind, *text; };
 
 struct hd_jobs;
+struct hd_db_kind;
 
 /* `type`: sorted by name, borrowed. */
 HD_MUST_USE enum hd_err hd_jobs_open(struct hd_jobs **jobs, const char *path,
@@ -133,6 +134,25 @@ HD_MUST_USE enum hd_err hd_jobs_tokens(struct hd_jobs *jobs, void (*each)(void *
 /* n[state]; leased[state of lease] of open jobs. */
 HD_MUST_USE enum hd_err hd_jobs_count(struct hd_jobs *jobs, uint64_t n[HD_DISPATCH_NSTATES],
 	uint64_t leased[HD_LEASE_NSTATES], struct hd_diag *diag);
+/* Copies, and what they are made of (backup.h). Without types (ntypes 0) no lease can be read. */
+extern const struct hd_db_kind hd_jobs_kind;
+/* Of one instant between two commits, to a file that is not there (driver/db.h, rule 4). */
+HD_MUST_USE enum hd_err hd_jobs_copy(struct hd_jobs *jobs, const char *to, struct hd_diag *diag);
+/* From a copy; HD_E_EXISTS: there are jobs or events already. */
+HD_MUST_USE enum hd_err hd_jobs_fill(struct hd_jobs *jobs, const char *from, struct hd_diag *diag);
+struct hd_jobs_run { uint64_t id; bool open; uint32_t leases; const char *run; };
+/* By id; `each` changes nothing. */
+HD_MUST_USE enum hd_err hd_jobs_runs(struct hd_jobs *jobs,
+	enum hd_err (*each)(void *user, const struct hd_jobs_run *run, struct hd_diag *diag), void *user,
+	struct hd_diag *diag);
+/* A job that had `leases` while its store knew nothing of it, and has none now; digest not "": it is done,
+ * with that and all its steps. Between begin and commit. */
+HD_MUST_USE enum hd_err hd_jobs_put_ran(struct hd_jobs *jobs, uint64_t id, uint32_t leases, uint64_t step,
+	const char *digest, struct hd_diag *diag);
+/* An event of the cluster, with a number above `above` and above all that there are; the next ones follow it.
+ * Between begin and commit. */
+HD_MUST_USE enum hd_err hd_jobs_put_first(struct hd_jobs *jobs, uint64_t above, int64_t t_ms,
+	const char *kind, const char *text, struct hd_diag *diag);
 /* Events above `after`, at most `limit`; job 0: of all. */
 HD_MUST_USE enum hd_err hd_jobs_events(struct hd_jobs *jobs, uint64_t after, uint32_t limit, uint64_t job,
 	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,

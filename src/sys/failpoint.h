@@ -122,6 +122,8 @@
 	X(DAEMON_OVER,          "daemon.over",           false, SCHEDULER,   COORDINATOR, "when the end of a run was read, before it is decided upon") \
 	X(DAEMON_ANSWER,        "daemon.answer",         false, SCHEDULER,   COORDINATOR, "when what a user asked for is done, before the answer") \
 	X(BLOB_READ,            "blob.read",             false, ANY,         COMPUTE,     "when a read of a shard's file has ended; an error is the read's") \
+	X(BACKUP_WHOLE,         "backup.whole",          false, ANY,         COMPUTE,     "when all files of a backup are written, before it has its name") \
+	X(RESTORE_PLACE,        "restore.place",         false, ANY,         COMPUTE,     "when a restored store knows what ran since, before it takes its place") \
 	X(URING_OPEN,           "uring.open",            false, ANY,         COMPUTE,     "in place of the set-up of io_uring")
 
 enum hd_fp_role { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };

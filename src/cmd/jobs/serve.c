@@ -1,3 +1,5 @@
+#include "cmd/jobs/serve.h"
+
 #include <string.h>
 
 #include "base/num.h"
@@ -295,6 +297,8 @@ static enum hd_err verb_serve(struct hd_cmd *cmd)
 		return serve_run(cmd);
 	if (cmd->args.has[HD_OPT_DIR] && cmd->args.has[HD_OPT_CHECK])
 		return check_users(cmd);
+	if (cmd->args.has[HD_OPT_BACKUP] || cmd->args.has[HD_OPT_RESTORE])
+		return cmd->args.has[HD_OPT_BACKUP] ? hd_serve_backup(cmd) : hd_serve_restore(cmd);
 	if (cmd->args.has[HD_OPT_DIR])
 		return serve_folder(cmd);
 	return hd_fail(&cmd->diag, HD_E_INVAL,
@@ -317,6 +321,10 @@ const struct hd_verb hd_verb_serve = {
 		"With DIR/users.yaml it has users: the socket is for all accounts of the machine, that file "
 		"says which of them may what, and where the scheduler is root, their jobs run as they. "
 		"--check looks whether it is right.\n"
+		"--backup FOLDER --dir DIR: copies the store of that scheduler, while it serves or not, "
+		"with a sum of each file. --restore FOLDER --dir DIR: puts it back where no scheduler "
+		"serves and no process of a run works; of each job it looks what became of its run since "
+		"(docs/upgrade.md).\n"
 		"--job RUN: takes over the run in that folder: its members and what was decided stand "
 		"in its store. Workers do so by themselves, with --going. While another one coordinates "
 		"it, nothing is done (exit 1).\n"
@@ -326,8 +334,8 @@ const struct hd_verb hd_verb_serve = {
 		"readable by you alone, and stops. Copy the file to the other machines; it is never "
 		"sent, nor named in an argument or a log.",
 	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
-		HD_OPT_SWITCHING, HD_OPT_HTTP,
-		HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN,
+		HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_BACKUP, HD_OPT_RESTORE,
+		HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN,
 		HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS,
 		HD_OPT_SET),
 	.run = verb_serve, .test = "program_cluster.sh",
