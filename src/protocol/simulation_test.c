@@ -78,8 +78,8 @@ static void no_seed_with_pairs_violates_an_invariant(void **state)
 static void no_seed_of_sharded_state_violates_an_invariant(void **state)
 {
 	const char *asked = asked_for();
-	/* slots are given up once in some hundred runs: a slice holds several */
-	uint64_t n = seeds(SANITIZED ? 4 * SLICE : SLICE), fetches = 0,
+	/* slots are given up once in a hundred runs: a slice holds several */
+	uint64_t n = seeds(SANITIZED ? 2 * SLICE : SLICE), fetches = 0,
 		redone = 0, restores = 0, given_up = 0, early = 0;
 
 	(void)state;
