@@ -33,9 +33,11 @@
  * 7. Proof of sum. All members need the sums of squares of every bucket for the gradient norm of the step. A
  *    member in the line takes them from the sum; all others get them (NORM) from the *last* of the line. So a
  *    member that has all norms knows that every sum is at all its holders: no gradient of this step is ever
- *    computed again, and only then may it update. On a line of all members no norm is sent and none is
- *    needed: a member that updates has the sum itself. Parameters come from the last of the chain, for the
- *    same reason.
+ *    computed again, and only then may it update slots. On a line of all members no norm is sent and none is
+ *    needed: a member that updates has the sum itself. Parameters come from the last of the chain: that it
+ *    has the sum says that all of the chain have. So in a step that follows one of the same view they may
+ *    come before the norms of other buckets (member.h, rule 13), not in the first one of a view, where
+ *    others than the chain still have the slots.
  * 8. The chain has those members that hold the slots under the view, or receive them in this step
  *    (`fetchers`). In a restarted step the holders of slots are the chain; no slots are fetched.
  * 9. Where some members hold parameters without slots (held.apart), the step is complete when the new

@@ -99,6 +99,7 @@ struct hd_sim_result {
 	uint32_t epochs, crashes, redone, joins, takeovers, restores, fetches, given_up, being_replaced;
 	uint32_t ratios;                  /* sent */
 	uint32_t early;                   /* new parameters of a bucket before UPDATE */
+	uint32_t unchained;               /* buckets whose slots went with all their holders then */
 	uint32_t paired;                  /* partial sums sent to a parent (exchange.h, rule 11) */
 	uint32_t gone_on, stuck;          /* steps that went on after a loss; workers that could not */
 	uint32_t refused;                 /* views, and changes, that a worker refused */
@@ -209,6 +210,10 @@ struct hd_sim_result {
 
 /* Of a seed of replicated state without stages: partial sums go by pairs where a view allows it. */
 #define HD_SIM_PAIRED (UINT64_C(1) << 55)
+
+/* Of a seed with HD_SIM_SHARDED: all members that hold the slots of a bucket are killed as its new parameters
+ * go out before UPDATE. */
+#define HD_SIM_UNCHAINED (UINT64_C(1) << 56)
 
 /* One line per event and action, for --trace; NULL: silent. */
 typedef void hd_sim_line(void *self, int64_t now_ns, const char *line);

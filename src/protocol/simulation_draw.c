@@ -274,4 +274,6 @@ void sim_draw(struct sim_world *s, uint32_t only)
 		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
 		sim_push(s, (struct sim_world_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
 	}
+	if (s->seed & HD_SIM_UNCHAINED)
+		s->unchains_in = 1 + (uint32_t)(sim_rnd(s, 2) * sim_rnd(s, 60));
 }

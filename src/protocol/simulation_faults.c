@@ -170,6 +170,26 @@ void sim_die(struct sim_world *s, uint32_t end)
 		sim_kill_worker(s, end);
 }
 
+/* What went out may have come in part: those that get it need their own partial sums no more. */
+void sim_unchain(struct sim_world *s, uint32_t slot, uint32_t bucket)
+{
+	const struct hd_exchange *x = hd_member_exchange(s->proc[slot].m);
+	const struct hd_view *view = hd_member_view(s->proc[slot].m);
+	uint32_t end[HD_MAX_MEMBERS], n = 0;
+
+	if (!s->unchains_in || !hd_exchange_parm_to(x, bucket) ||
+		hd_exchange_parm_source(x, bucket) != x->me || --s->unchains_in)
+		return;
+	for (uint32_t i = 0; i < view->nmembers; i++)
+		if (x->chain[bucket] >> i & 1)
+			end[n++] = sim_slot(s, view->member[i]);
+	s->result->unchained++;
+	s->quiet_ns = s->now > s->quiet_ns ? s->now : s->quiet_ns;
+	for (uint32_t i = 0; i < n; i++)
+		if (end[i] < SIM_PROCS && s->proc[end[i]].alive)
+			sim_kill_worker(s, end[i]);
+}
+
 void sim_check_covered(struct sim_world *s)
 {
 	const struct hd_sim_result *r = s->result;

@@ -172,6 +172,7 @@ struct sim_world {
 	const struct hd_sim_death *death; /* NULL: none */
 	uint32_t zone_left[2];            /* first workers that are still to come, by zone */
 	uint32_t dies_in, dying;          /* HD_SIM_FIRST: actions until that worker is killed; 0: none */
+	uint32_t unchains_in;             /* HD_SIM_UNCHAINED: buckets until it is one's turn; 0: none */
 	uint32_t gives_up_in;                /* a source gives up at one of so many boundaries; 0: never */
 	bool takers, reaper;              /* members may take over; the launcher sees its children end */
 
@@ -288,6 +289,8 @@ void sim_fault(struct sim_world *s, enum hd_sim_fault kind);
 void sim_replace(struct sim_world *s, bool really);
 /* after each action of a worker, or of the coordinator: the one that is to die then does */
 void sim_die(struct sim_world *s, uint32_t end);
+/* New parameters of a bucket went out early: HD_SIM_UNCHAINED. May end any process. */
+void sim_unchain(struct sim_world *s, uint32_t slot, uint32_t bucket);
 void sim_check_covered(struct sim_world *s);
 void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes);
 void sim_corrupt(struct sim_world *s);

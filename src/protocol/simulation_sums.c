@@ -292,6 +292,8 @@ void sim_new_early(struct sim_world *s, uint32_t slot, uint64_t step, uint32_t b
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_EARLY, .step = step, .bucket = bucket });
 	p->parm_here[bucket] = hd_exchange_fresh(hd_member_exchange(p->m), bucket);
 	s->result->early += p->parm_here[bucket];
+	if (p->parm_here[bucket])
+		sim_unchain(s, slot, bucket);
 }
 
 void sim_update(struct sim_world *s, uint32_t slot, uint64_t step)
