@@ -741,21 +741,21 @@ static void finals(struct hd_elastic *e)
 }
 
 /* New parameters that others wait for, likewise. */
-static void early(struct hd_elastic *e)
+static void early(struct hd_elastic *e, const uint64_t *bit, const struct hd_finals_pass *of)
 {
-	struct hd_finals_pass of;
-	const uint64_t *bit = e->stepping || e->open_pending ? NULL : hd_finals_fetch(&e->early, e->round,
-		&of);
-
-	for (uint32_t b = 0; bit && b < e->nbuckets && of.round == e->round; b++)
+	for (uint32_t b = 0; bit && b < e->nbuckets && of->round == e->round; b++)
 		if (bit[b / 64] >> b % 64 & 1)
-			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_EARLY, .step = of.step,
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_EARLY, .step = of->step,
 				.bucket = b });
 }
 
 void hd_elastic_results(struct hd_elastic *e)
 {
 	struct hd_command_done done;
+	struct hd_finals_pass of;
+	/* before the results: that of the FOLD which made the sum is there by then, and comes first */
+	const uint64_t *bit = e->stepping || e->open_pending ? NULL : hd_finals_fetch(&e->early, e->round,
+		&of);
 
 	while (hd_commands_result(&e->commands, &done)) {
 		assert(e->folds_open || done.command.kind != HD_COMMAND_FOLD);
@@ -771,5 +771,5 @@ void hd_elastic_results(struct hd_elastic *e)
 		hd_free((void *)(uintptr_t)done.command.rest);
 	}
 	finals(e);
-	early(e);
+	early(e, bit, &of);
 }

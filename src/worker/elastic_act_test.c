@@ -1,6 +1,7 @@
 /* A refusal that comes late: the compute thread still has BEGIN of a view when the I/O thread begins the step
- * of the next one. This file plays what the file under test calls: the member machine, which says what a test
- * gives it to say, and the slots; the test is the compute thread. */
+ * of the next one. What it notes: after the result that it follows from. This file plays what the file under
+ * test calls: the member machine, which says what a test gives it to say, and the slots; the test is the
+ * compute thread. */
 #include "worker/elastic_int.h"
 
 #include <string.h>
@@ -17,6 +18,9 @@ static struct hd_view view;
 static const struct hd_member_action *says;
 static size_t nsays;
 static uint32_t nunfit, unfit_epoch;
+static uint32_t nfolded, nearly;
+
+static void fold_at_once(void);
 
 struct hd_member_actions hd_member_step(struct hd_member *member, const struct hd_member_event *event,
 	int64_t now_ns)
@@ -26,6 +30,11 @@ struct hd_member_actions hd_member_step(struct hd_member *member, const struct h
 	(void)member;
 	(void)now_ns;
 	nsays = 0;
+	if (event->kind == HD_IN_FINAL)
+		fold_at_once();
+	nfolded += event->kind == HD_IN_FOLDED;
+	nearly += event->kind == HD_IN_EARLY;
+	assert_true(nearly <= nfolded);
 	nunfit += event->kind == HD_IN_UNFIT;
 	unfit_epoch = event->kind == HD_IN_UNFIT ? event->epoch : unfit_epoch;
 	return now;
@@ -116,7 +125,7 @@ static int begin(void **state)
 	e.readmit = HD_NOBODY;
 	exchange = (struct hd_exchange){ .step = 7 };
 	fetches = false;
-	nunfit = unfit_epoch = 0;
+	nunfit = unfit_epoch = nfolded = nearly = 0;
 	nsays = 0;
 	return hd_commands_init(&e.commands, wake, NULL, NULL);
 }
@@ -191,12 +200,43 @@ static void a_refusal_ends_the_fetch_of_its_view(void **state)
 	assert_true(nunfit == 1 && unfit_epoch == 2 && !fetches);
 }
 
+/* Between two looks of the I/O thread the compute thread sums a bucket, brings it on and notes that. */
+static void fold_at_once(void)
+{
+	struct hd_command_done result = { .err = HD_OK };
+
+	assert_int_equal(hd_commands_take(&e.commands, &result.command, 1), 1);
+	assert_int_equal(result.command.kind, HD_COMMAND_FOLD);
+	hd_commands_done(&e.commands, &result);
+	hd_finals_note(&e.early, 1);
+}
+
+static void new_parameters_are_said_after_the_sum_that_they_are_made_of(void **state)
+{
+	(void)state;
+	e.nbuckets = 2;
+	assert_int_equal(hd_finals_init(&e.finals, 2, wake, NULL, NULL), HD_OK);
+	assert_int_equal(hd_finals_init(&e.early, 2, wake, NULL, NULL), HD_OK);
+	hd_finals_begin(&e.finals, &(struct hd_finals_pass){ 7, 0, 0 });
+	hd_finals_begin(&e.early, &(struct hd_finals_pass){ 7, 0, 0 });
+	assert_int_equal(hd_commands_give(&e.commands, &(struct hd_command){ .kind = HD_COMMAND_FOLD,
+		.step = 7, .bucket = 1 }, NULL), HD_OK);
+	e.folds_open = 1;
+	hd_finals_note(&e.finals, 0);
+	hd_elastic_results(&e);
+	hd_elastic_results(&e);
+	assert_true(nfolded == 1 && nearly == 1);
+	hd_finals_finish(&e.finals);
+	hd_finals_finish(&e.early);
+}
+
 int main(void)
 {
 #define T_(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	static const struct CMUnitTest tests[] = {
 		T_(a_refusal_that_comes_late_ends_no_fetch_of_the_next_view),
 		T_(a_refusal_ends_the_fetch_of_its_view),
+		T_(new_parameters_are_said_after_the_sum_that_they_are_made_of),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
