@@ -78,6 +78,9 @@ class Page(Browser):
 
 def lists(b, shots, width):
     b.until('document.querySelectorAll(".job").length >= 3', 'lists jobs')
+    unknown = b.value('Object.keys(hdPage.store.status.counts).filter((s) => '
+                      '![...document.getElementById("state").options].some((o) => o.value === s)).join(" ")')
+    must(not unknown, 'knows each state of a job', unknown)
     all_names = b.names()
     b.key('/')
     must(b.value('document.activeElement.id') == 'filter', '/ goes to the filter')

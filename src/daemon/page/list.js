@@ -1,5 +1,5 @@
 /* The list of jobs: only the rows in view are elements. */
-const RANK = ['running', 'starting', 'draining', 'queued', 'failed', 'done', 'cancelled'];
+const RANK = ['running', 'starting', 'draining', 'queued', 'failed', 'timeout', 'done', 'cancelled'];
 const rank = (j) => RANK.indexOf(j.state);
 const ORDERS = {
 	active: ['those that run first', (a, b) => rank(a) - rank(b) || b.id - a.id],

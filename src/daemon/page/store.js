@@ -1,6 +1,6 @@
 /* What is known of the jobs: all of them, page by page, then by what the stream says of each. */
 const PAGE_OF_JOBS = 1000, POLL_MS = 2000, GATHER_MS = 300, RANGE = 200, RANGES = 8;
-const OVER = ['done', 'failed', 'cancelled'];
+const OVER = ['done', 'failed', 'timeout', 'cancelled'];
 const store = { jobs: new Map(), status: null, last: 0, whole: false, visible: [], listeners: new Set(), dirty: new Set(),
 	gathering: false, stopped: false, news: [] };
 
