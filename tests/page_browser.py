@@ -10,6 +10,7 @@ every text of every answer ends in markup, and stays text. `many`: first paint a
 Prints lines `ok: ...`, exit 1 with `FAILED: ...` at the first that is not so; exit 77 without a browser."""
 import argparse
 import base64
+import http.client
 import json
 import os
 import sys
@@ -67,7 +68,9 @@ class Page(Browser):
         must(token not in self.value('location.href'), 'the token leaves the address')
 
     def clean(self, url):
-        bad = [e for e in self.events if e['method'] in ('Runtime.exceptionThrown', 'Log.entryAdded') or
+        taken = 'status of 503'         # of streams that were all taken, as the browser says it
+        bad = [e for e in self.events if e['method'] == 'Runtime.exceptionThrown' or
+               (e['method'] == 'Log.entryAdded' and taken not in e['params']['entry']['text']) or
                (e['method'] == 'Runtime.consoleAPICalled' and e['params']['type'] in ('error', 'warning'))]
         must(not bad, 'nothing on the console', bad or '')
         asked = {e['params']['request']['url'] for e in self.events
@@ -196,6 +199,26 @@ def looks(b, ask):
         b.shot(ask['shots'], '%s_%d' % (view, ask['width']))
 
 
+def taken_streams(a):
+    """All that there are: connections, each with a stream of events."""
+    held = []
+    while True:
+        c = http.client.HTTPConnection(a.url.split('//')[1])
+        c.request('GET', '/v1/events', headers={'Authorization': 'Bearer ' + a.token})
+        held.append((c, c.getresponse()))
+        if held[-1][1].status != 200:
+            must(held[-1][1].status == 503, 'streams:', len(held) - 1)
+            return held
+
+
+def submit_elsewhere(a, job):
+    c = http.client.HTTPConnection(a.url.split('//')[1])
+    order = {'job': job, 'folder': '/tmp', 'name': 'elsewhere', 'held': True}
+    c.request('POST', '/v1/jobs', json.dumps(order),
+              {'Authorization': 'Bearer ' + a.token, 'Content-Type': 'application/json'})
+    must(c.getresponse().status == 200, 'a job comes from elsewhere')
+
+
 def use(b, a):
     job = open(a.job, encoding='utf-8').read()
     for width, height, dark in ((1280, 800, False), (390, 780, True)):
@@ -211,7 +234,13 @@ def use(b, a):
             b.until('hdPage.whole', 'opens with it')
         else:
             b.call('Page.navigate', url='about:blank')
+            held = taken_streams(a)
             b.enter(a.url, a.token)
+            submit_elsewhere(a, job)
+            b.until('[...hdPage.store.jobs.values()].some((j) => j.name === "elsewhere")',
+                    'a page without a stream sees it')
+            for c, _ in held:
+                c.close()
         lists(b, a.shots, width)
         opens_job(b, a.shots, width)
         if width > 600 or 'HD_PAGE_ALL' in os.environ:

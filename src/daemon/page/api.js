@@ -47,7 +47,7 @@ async function stream(path, each) {
 	const answer = await fetch(path, { headers: headers(), cache: 'no-store', credentials: 'omit' });
 
 	if (!answer.ok)
-		throw new Error('status ' + answer.status);
+		throw Object.assign(new Error('status ' + answer.status), { status: answer.status });
 	const reader = answer.body.getReader(), text = new TextDecoder();
 	let rest = '';
 	for (;;) {

@@ -101,6 +101,8 @@ async function begin() {
 	for (let good = false; !good;)
 		try {
 			api.paths = (await get('/v1/schema')).paths;
+			if (api.has('get', '/v1/events'))
+				await beginEvents();
 			good = true;
 		} catch (e) {
 			if (e.status === 401)

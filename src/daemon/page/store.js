@@ -84,6 +84,8 @@ function gather() {
 			await refresh(ids);
 		} catch (e) {
 			alive(false);
+			ids.forEach((id) => store.dirty.add(id));
+			setTimeout(gather, POLL_MS);
 		}
 	}, GATHER_MS);
 }
@@ -105,20 +107,38 @@ function onEvent(event) {
 	changed();
 }
 
+/* Before jobs are loaded: what happens meanwhile is asked about again. */
+async function beginEvents() {
+	store.last = (await get('/v1/events/past?limit=1&after=2147483647')).last;
+}
+
+async function catchUp() {
+	let page;
+
+	do {
+		page = await get('/v1/events/past?limit=1000&after=' + store.last);
+		page.events.forEach(onEvent);
+	} while (page.events.length === 1000);
+}
+
+/* Where all streams are taken, what happened is asked for again and again. */
 async function follow() {
 	let wait = 1000;
 
 	for (;;) {
+		let most = 15000;
 		try {
-			if (!store.last)
-				store.last = (await get('/v1/events/past?limit=1&after=2147483647')).last;
+			await catchUp();
 			alive(true);
 			await stream('/v1/events?after=' + store.last, (event) => { wait = 1000; onEvent(event); });
 		} catch (e) {
-			alive(false);
+			if (e.status === 503)
+				most = 2000;
+			else
+				alive(false);
 		}
 		await new Promise((done) => setTimeout(done, wait));
-		wait = Math.min(2 * wait, 15000);
+		wait = Math.min(2 * wait, most);
 	}
 }
 
