@@ -58,7 +58,7 @@ set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal
   worker_command worker_finals worker_allreduce worker_link worker_elastic worker_catchup engine_lockstep
   engine_meeting
   engine_forward engine_failure engine_pipe engine_post engine_tensor engine_nonfinite run_run run_samples
-  engine_recorder driver_local_workers daemon_http daemon_jobs daemon_pool driver_pid_lock
+  engine_recorder launch_local_workers daemon_http daemon_jobs daemon_pool driver_pid_lock
   driver_store)
 if(HD_TESTS)
   add_custom_target(tests_threads)

@@ -27,12 +27,12 @@
 #ifndef HD_DRIVER_LAUNCH_H
 #define HD_DRIVER_LAUNCH_H
 
+#include "launch/local_workers.h"
 #include "run/costs.h"
 #include "run/ending.h"
 #include "run/forecast.h"
 #include "run/held_back.h"
 #include "run/run.h"
-#include "driver/local_workers.h"
 #include "driver/network.h"
 #include "driver/progress.h"
 #include "driver/redraw.h"

@@ -18,8 +18,8 @@
  * 6. finish: SIGTERM to all, SIGKILL to those alive after the grace. No child outlives it.
  *
  * Ownership: init/finish; texts of the spec are borrowed. Threads: one. */
-#ifndef HD_DRIVER_LOCAL_WORKERS_H
-#define HD_DRIVER_LOCAL_WORKERS_H
+#ifndef HD_LAUNCH_LOCAL_WORKERS_H
+#define HD_LAUNCH_LOCAL_WORKERS_H
 
 #include "sys/clock.h"
 #include "sys/file.h"

@@ -1,4 +1,4 @@
-#include "driver/local_workers.h"
+#include "launch/local_workers.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int folder(void **state)
 	(void)state;
 	hd_fs_real(&fs);
 	hd_clock_real(&real);
-	snprintf(dir, sizeof dir, "/tmp/hd_local_workers_test.%d", (int)getpid());
+	snprintf(dir, sizeof dir, "/tmp/hd_launch_local_test.%d", (int)getpid());
 	return hd_fs_mkdirs(&fs, dir, NULL);
 }
 

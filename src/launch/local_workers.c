@@ -1,4 +1,4 @@
-#include "driver/local_workers.h"
+#include "launch/local_workers.h"
 
 #include <stdio.h>
 
