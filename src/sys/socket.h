@@ -121,6 +121,9 @@ bool hd_sock_is_everywhere(const char *where);
 /* "tcp:HOST:0": the address of this machine from which it would call `addr`, a tcp one; nothing is sent.
  * HD_E_PEERLOST: no way leads there. */
 HD_MUST_USE enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], struct hd_diag *diag);
+/* A host in numbers, without brackets, IPv4 before IPv6; one in numbers stays as it is. Asks the system's
+ * resolver, which may take many seconds: for starts, never for a way back. HD_E_NOTFOUND: no such host. */
+HD_MUST_USE enum hd_err hd_sock_lookup(const char *host, char numbers[HD_ADDR_CAP], struct hd_diag *diag);
 
 /* ---- the twin ---- */
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stddef.h>
@@ -193,6 +194,25 @@ enum hd_err hd_sock_source(const char *addr, char own[HD_ADDR_CAP], struct hd_di
 		return hd_fail(diag, HD_E_PEERLOST, "no way leads to %s: %s", addr, strerror(error));
 	print_tcp(&near, 0, own);
 	return HD_OK;
+}
+
+enum hd_err hd_sock_lookup(const char *host, char numbers[HD_ADDR_CAP], struct hd_diag *diag)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+	struct addrinfo *all = NULL, *best = NULL;
+	const int failed = getaddrinfo(host, NULL, &hints, &all);
+
+	if (failed)
+		return hd_fail(diag, HD_E_NOTFOUND, "host %.80s has no address: %s", host,
+			gai_strerror(failed));
+	for (struct addrinfo *a = all; a; a = a->ai_next)
+		if (!best || (best->ai_family != AF_INET && a->ai_family == AF_INET))
+			best = a;
+	const int unnamed = getnameinfo(best->ai_addr, best->ai_addrlen, numbers, HD_ADDR_CAP, NULL, 0,
+		NI_NUMERICHOST);
+	freeaddrinfo(all);
+	return unnamed ? hd_fail(diag, HD_E_NOTFOUND, "host %.80s has no address: %s", host,
+		gai_strerror(unnamed)) : HD_OK;
 }
 
 static enum hd_err real_listen(struct hd_net *net, struct hd_sock *sock, struct hd_diag *diag)

@@ -72,10 +72,14 @@ static void take_line(struct hd_title *title, size_t name_len)
 static void put_brief(const char *brief)
 {
 	int file = open("/proc/self/comm", O_WRONLY | O_CLOEXEC);
+	char name[HD_TITLE_BRIEF + 1];
+	size_t n = 0;
 
+	for (; brief[n] && n < HD_TITLE_BRIEF; n++)
+		name[n] = brief[n] == ' ' && getenv("SLURM_JOB_ID") ? '-' : brief[n];
 	if (file < 0)
 		return;
-	(void)!write(file, brief, strlen(brief));
+	(void)!write(file, name, n);
 	close(file);
 }
 

@@ -11,6 +11,11 @@
  *    name is set there too.
  * 3. A later name has HD_TITLE_GROWS bytes more than the first; what is longer is cut. Blanks stand between
  *    name and arguments.
+ * 4. Of a job of Slurm the short name has '-' in the place of blanks: one that finds processes by
+ *    /proc/PID/stat
+ *    (proctrack/linuxproc, 22.05) passes over a name with a blank, so that neither its SIGTERM nor its
+ *    SIGKILL
+ *    reached a worker.
  *
  * Ownership: the memory stays until the process ends; a fork has it too. Threads: one at a time, any. */
 #ifndef HD_SYS_TITLE_H

@@ -236,6 +236,25 @@ static void any_thread_changes_the_name_of_the_process(void **state)
 	in_a_process(from_thread);
 }
 
+/* A batch system's daemon splits the line of /proc/PID/stat at blanks. */
+static int of_slurm(void)
+{
+	struct hd_title title = { 0 };
+	char brief[64] = "";
+
+	if (setenv("SLURM_JOB_ID", "7", 1))
+		return 1;
+	hd_title_set(&title, "heddle worker 7", "heddle: worker 7 of a b");
+	(void)holds("/proc/self/comm", brief, sizeof brief);
+	return strcmp(brief, "heddle-worker-7\n") != 0 ? 2 : 0;
+}
+
+static void the_short_name_has_no_blank_in_a_job_of_slurm(void **state)
+{
+	(void)state;
+	in_a_process(of_slurm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +263,7 @@ int main(void)
 		cmocka_unit_test(a_fork_has_a_name_of_its_own),
 		cmocka_unit_test(the_heap_grows_as_before),
 		cmocka_unit_test(with_a_second_thread_the_line_stays),
+		cmocka_unit_test(the_short_name_has_no_blank_in_a_job_of_slurm),
 		cmocka_unit_test(any_thread_changes_the_name_of_the_process),
 	};
 
