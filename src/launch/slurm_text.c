@@ -1,0 +1,318 @@
+#define _GNU_SOURCE        /* of the C library: memmem */
+#include "launch/slurm_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "launch/launcher_ops.h"
+
+/* ---- lines of fields */
+
+bool hd_slurm_next_line(const char **at, const char *end, const char **line, size_t *len)
+{
+	if (*at >= end)
+		return false;
+	const char *nl = memchr(*at, '\n', (size_t)(end - *at));
+	*line = *at;
+	*len = (size_t)((nl ? nl : end) - *at);
+	*at = nl ? nl + 1 : end;
+	return true;
+}
+
+/* Field up to '|' or the end, without blanks around it. */
+static bool field(const char **at, const char *end, char *to, size_t cap)
+{
+	const char *begin = *at, *bar = begin <= end ? memchr(begin, '|', (size_t)(end - begin)) : NULL,
+		*last = bar ? bar : end;
+
+	if (begin > end)
+		return false;
+	*at = last + 1;
+	while (begin < last && *begin == ' ')
+		begin++;
+	while (last > begin && last[-1] == ' ')
+		last--;
+	if ((size_t)(last - begin) >= cap)
+		return false;
+	for (const char *c = begin; c < last; c++)
+		if (*c < ' ' || *c > '~')
+			return false;
+	memcpy(to, begin, (size_t)(last - begin));
+	to[last - begin] = '\0';
+	return true;
+}
+
+/* Of squeue's words. COMPLETING holds its node still. */
+static const struct { const char *word; enum hd_slurm_stage stage; } states[] = {
+	{ "PENDING", HD_SLURM_WAITS }, { "REQUEUED", HD_SLURM_WAITS }, { "REQUEUE_FED", HD_SLURM_WAITS },
+	{ "REQUEUE_HOLD", HD_SLURM_WAITS }, { "SPECIAL_EXIT", HD_SLURM_WAITS },
+	{ "RESV_DEL_HOLD", HD_SLURM_WAITS },
+	{ "CONFIGURING", HD_SLURM_RUNS }, { "RUNNING", HD_SLURM_RUNS }, { "COMPLETING", HD_SLURM_RUNS },
+	{ "SUSPENDED", HD_SLURM_RUNS }, { "STOPPED", HD_SLURM_RUNS }, { "RESIZING", HD_SLURM_RUNS },
+	{ "SIGNALING", HD_SLURM_RUNS }, { "STAGE_OUT", HD_SLURM_RUNS },
+	{ "COMPLETED", HD_SLURM_OVER }, { "FAILED", HD_SLURM_OVER }, { "CANCELLED", HD_SLURM_OVER },
+	{ "TIMEOUT", HD_SLURM_OVER }, { "PREEMPTED", HD_SLURM_OVER }, { "NODE_FAIL", HD_SLURM_OVER },
+	{ "BOOT_FAIL", HD_SLURM_OVER }, { "DEADLINE", HD_SLURM_OVER }, { "OUT_OF_MEMORY", HD_SLURM_OVER },
+	{ "REVOKED", HD_SLURM_OVER },
+};
+
+static bool find_state(struct hd_slurm_line *line)
+{
+	for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+		if (!strcmp(states[i].word, line->state)) {
+			line->stage = states[i].stage;
+			return true;
+		}
+	return false;
+}
+
+/* squeue prints the status of wait(2). */
+static int code_of(uint64_t status) { return status & 127 ? 128 + (int)(status & 127) : (int)(status >> 8 &
+	255); }
+
+/* Digits, and of an array its index; the first character is the job's number. */
+static bool is_id(const char *id)
+{
+	const size_t job = strspn(id, "0123456789"), index = id[job] == '_' ? strspn(id + job + 1,
+		"0123456789") :
+		0;
+
+	return job && (id[job] ? id[job] == '_' && index && !id[job + 1 + index] : true);
+}
+
+static enum hd_err strange(const char *what, const char *line, size_t len, struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_INPUT, "%s: \"%.*s\" is not understood", what, (int)(len < 120 ? len : 120),
+		line);
+}
+
+enum hd_err hd_slurm_line_parse(const char *line, size_t len, struct hd_slurm_line *out, struct hd_diag *diag)
+{
+	struct hd_slurm_line l = { .id = "" };
+	const char *at = line, *end = line + len;
+	char code[16], restarts[16];
+	uint64_t status = 0, n = 0;
+	const bool whole = field(&at, end, l.id, sizeof l.id) && field(&at, end, l.state, sizeof l.state) &&
+		field(&at, end, code, sizeof code) && field(&at, end, restarts, sizeof restarts) &&
+		field(&at, end, l.node, sizeof l.node) && field(&at, end, l.reason, sizeof l.reason);
+
+	if (!whole || !is_id(l.id) || !find_state(&l) || hd_num_u64(code, UINT32_MAX, &status, NULL) ||
+		hd_num_u64(restarts, UINT32_MAX, &n, NULL))
+		return strange("squeue", line, len, diag);
+	l.code = code_of(status);
+	l.restarts = (uint32_t)n;
+	if (!strcmp(l.reason, "None"))
+		l.reason[0] = '\0';
+	*out = l;
+	return HD_OK;
+}
+
+enum hd_err hd_slurm_id_parse(const char *text, size_t len, char id[HD_SLURM_ID], struct hd_diag *diag)
+{
+	const char *at = text, *end = text + len, *line, *bare = NULL;
+	size_t n, nbare = 0;
+
+	/* sbatch may print a site's remarks before it */
+	while (hd_slurm_next_line(&at, end, &line, &n)) {
+		const char *semicolon = memchr(line, ';', n);
+		const size_t digits = semicolon ? (size_t)(semicolon - line) : n;
+		size_t i = 0;
+		while (i < digits && line[i] >= '0' && line[i] <= '9')
+			i++;
+		if (digits && digits < HD_SLURM_ID / 2 && i == digits) {
+			bare = line;
+			nbare = digits;
+		}
+	}
+	if (!bare)
+		return strange("sbatch", text, len, diag);
+	memcpy(id, bare, nbare);
+	id[nbare] = '\0';
+	return HD_OK;
+}
+
+enum hd_err hd_slurm_node_parse(const char *line, size_t len, struct hd_batch_node *out, struct hd_diag *diag)
+{
+	const char *at = line, *end = line + len;
+	struct hd_batch_node n;
+
+	if (!field(&at, end, n.name, sizeof n.name) || !field(&at, end, n.address, sizeof n.address) ||
+		!field(&at, end, n.state, sizeof n.state) || !n.name[0] || !n.state[0])
+		return strange("sinfo", line, len, diag);
+	*out = n;
+	return HD_OK;
+}
+
+/* ---- refusals */
+
+/* What Slurm says, and what to do; the first that its text holds. */
+static const struct { const char *says; enum hd_err err; const char *now; } refusals[] = {
+	{ "Unable to contact slurm controller", HD_E_AGAIN, "`scontrol ping` says whether it is up" },
+	{ "Socket timed out", HD_E_AGAIN, "`scontrol ping` says whether it is up" },
+	{ "Slurm backup controller in standby mode", HD_E_AGAIN, "it takes over within some minutes" },
+	{ "temporarily unable to accept job", HD_E_AGAIN, "it is tried again" },
+	{ "Job submit/allocate rate limit", HD_E_AGAIN, "it is tried again" },
+	{ "Protocol authentication error", HD_E_REFUSED, "is munge running here? `munge -n | unmunge`" },
+	{ "Munge encode failed", HD_E_REFUSED, "is munge running here? `munge -n | unmunge`" },
+	{ "Unable to process configuration file", HD_E_REFUSED,
+		"this machine knows no cluster: run on one that submits, or set SLURM_CONF" },
+	{ "Could not establish a configuration source", HD_E_REFUSED,
+		"this machine knows no cluster: run on one that submits, or set SLURM_CONF" },
+	{ "nvalid partition", HD_E_INVAL, "launch.slurm.partition: `sinfo -s` lists them" },
+	{ "nvalid account", HD_E_INVAL, "launch.slurm.account: `sacctmgr show assoc user=$USER` lists yours" },
+	{ "nvalid qos", HD_E_INVAL, "--qos in launch.slurm.extra: `sacctmgr show qos` lists them" },
+	{ "time limit", HD_E_INVAL, "launch.slurm.time: `sinfo -o '%P %l'` shows the longest" },
+	{ "nvalid --time", HD_E_INVAL, "launch.slurm.time: write HH:MM:SS or minutes" },
+	{ "unrecognized option", HD_E_INVAL, "launch.slurm.extra: options of sbatch, one a text" },
+	{ "nvalid feature", HD_E_INVAL, "--constraint in launch.slurm.extra: `sinfo -o '%N %f'` lists them" },
+	{ "nvalid generic resource", HD_E_INVAL, "--gres in launch.slurm.extra: `sinfo -o '%N %G'` lists them" },
+	{ "node configuration is not available", HD_E_INVAL,
+		"no node has what launch.slurm.extra asks for: `sinfo -N -l` shows them" },
+	{ "nvalid job array", HD_E_INVAL, "ask for fewer nodes: MaxArraySize of `scontrol show config`" },
+	{ "violates accounting/QOS policy", HD_E_INVAL,
+		"the site's limits: fewer nodes, less launch.slurm.time, or another account" },
+};
+
+enum hd_err hd_slurm_refusal(const char *command, const char *text, size_t len, struct hd_diag *diag)
+{
+	const char *at = text, *end = text + len, *line = "", *said = "";
+	size_t n = 0, nsaid = 0;
+
+	/* the last one that says something */
+	while (hd_slurm_next_line(&at, end, &line, &n))
+		if (n && memmem(line, n, "Try \"", 5) != line) {
+			said = line;
+			nsaid = n;
+		}
+	static const char error[] = ": error: ";
+	const char *mark = nsaid ? memmem(said, nsaid, error, strlen(error)) : NULL;
+	if (mark) {
+		nsaid -= (size_t)(mark - said) + strlen(error);
+		said = mark + strlen(error);
+	}
+	if (!nsaid) {
+		said = "it failed without a word";
+		nsaid = strlen(said);
+	}
+	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+		if (memmem(text, len, refusals[i].says, strlen(refusals[i].says)))
+			return hd_fail(diag, refusals[i].err, "%s: %.*s; %s", command,
+				(int)(nsaid < 200 ? nsaid : 200), said, refusals[i].now);
+	return hd_fail(diag, HD_E_INVAL,
+		"%s: %.*s; try the batch script by hand: `sbatch launch.sh` in the run's folder", command,
+		(int)(nsaid < 300 ? nsaid : 300), said);
+}
+
+/* ---- the script */
+
+/* What a place is, unless an option says how much of a node it takes. */
+static const char *const sizes[] = { "--exclusive", "--oversubscribe", "-s", "--cpus-per-task", "-c",
+	"--ntasks",
+	"-n", "--mincpus" };
+/* The launcher counts on these. */
+static const char *const own[] = { "--array", "-a", "--job-name", "-J", "--nodes", "-N", "--output", "-o",
+	"--error", "-e", "--parsable", "--wrap", "--requeue", "--no-requeue", "--signal", "--wait", "-W",
+	"--open-mode", "--test-only", "--ntasks-per-node" };
+
+static bool is_option(const char *text, const char *option)
+{
+	const size_t n = strlen(option);
+
+	return !strncmp(text, option, n) && (!text[n] || text[n] == '=' || text[n] == ' ' || option[1] !=
+		'-');
+}
+
+static bool is_any(const char *text, const char *const *of, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_option(text, of[i]))
+			return true;
+	return false;
+}
+
+static bool is_one_line(const char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			return false;
+	return true;
+}
+
+/* Of a partition, an account or a time: a word that sbatch takes as it is. */
+static enum hd_err check_word(const char *key, const char *text, struct hd_diag *diag)
+{
+	static const char word[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:@+-";
+
+	return text[strspn(text, word)] ? hd_fail(diag, HD_E_INVAL,
+		"launch.slurm.%s: \"%.60s\" has letters that Slurm's names have not", key, text) : HD_OK;
+}
+
+enum hd_err hd_slurm_check(const struct hd_launcher_settings *settings, struct hd_diag *diag)
+{
+	enum hd_err err = check_word("partition", settings->slurm.partition, diag);
+
+	err = err ? err : check_word("account", settings->slurm.account, diag);
+	err = err ? err : check_word("time", settings->slurm.time, diag);
+	for (uint32_t i = 0; i < settings->slurm.nextra && !err; i++) {
+		const char *text = settings->slurm.extra[i];
+		if (text[0] != '-' || !text[1] || !is_one_line(text))
+			err = hd_fail(diag, HD_E_INVAL,
+				"launch.slurm.extra: \"%.60s\": write options of sbatch, as "
+				"\"--gres=gpu:1\"", text);
+		else if (is_any(text, own, sizeof own / sizeof *own))
+			err = hd_fail(diag, HD_E_INVAL,
+				"launch.slurm.extra: \"%.60s\" is heddle's own: --nodes N of run, "
+				"launch.slurm.requeue "
+				"and launch.slurm.signal say it", text);
+	}
+	return err;
+}
+
+static void option(struct hd_text *text, const char *name, const char *value)
+{
+	if (*value)
+		hd_text_addf(text, "#SBATCH --%s=%s\n", name, value);
+}
+
+static bool takes_whole_nodes(const struct hd_launcher_settings *settings)
+{
+	for (uint32_t i = 0; i < settings->slurm.nextra; i++)
+		if (is_any(settings->slurm.extra[i], sizes, sizeof sizes / sizeof *sizes))
+			return false;
+	return true;
+}
+
+/* In '#SBATCH' lines quotes are those of sbatch, which knows "...". */
+static void log_option(struct hd_text *text, const char *dir)
+{
+	hd_text_add(text, "#SBATCH --output=\"");
+	for (; *dir; dir++)               /* % begins a pattern there */
+		hd_text_addf(text, "%s%c", *dir == '%' ? "%" : *dir == '"' || *dir == '\\' ? "\\" : "", *dir);
+	hd_text_add(text, "/log/slurm-%A_%a.log\"\n");
+}
+
+/* The worker is the batch step itself: started by srun it would get one SIGTERM from Slurm and another from
+ * srun, and a second one means to leave at once (ADR 217). */
+void hd_slurm_script(struct hd_text *text, const struct hd_launcher_spec *spec)
+{
+	const struct hd_launcher_settings *s = spec->settings;
+
+	hd_text_addf(text, "#!/bin/bash\n# One node of %s; `heddle run` submits as many as the run wants.\n"
+		"#SBATCH --job-name=%s\n#SBATCH --nodes=1\n#SBATCH --open-mode=append\n", spec->name,
+		spec->mark);
+	if (takes_whole_nodes(s))
+		hd_text_add(text, "#SBATCH --ntasks=1\n#SBATCH --exclusive\n");
+	hd_text_addf(text, "#SBATCH --%s\n", s->slurm.requeue ? "requeue" : "no-requeue");
+	option(text, "partition", s->slurm.partition);
+	option(text, "account", s->slurm.account);
+	option(text, "time", s->slurm.time);
+	if (s->slurm.signal_s)
+		hd_text_addf(text, "#SBATCH --signal=B:USR1@%u\n", s->slurm.signal_s);
+	log_option(text, spec->dir);
+	for (uint32_t i = 0; i < s->slurm.nextra; i++)
+		hd_text_addf(text, "#SBATCH %s\n", s->slurm.extra[i]);
+	hd_text_add(text, "unset HEDDLE_TIED\nexec ");
+	hd_launcher_quote_all(text, spec->argv);
+	hd_text_add(text, "\n");
+}

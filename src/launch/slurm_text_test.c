@@ -1,0 +1,163 @@
+/* What Slurm 22.05 prints: lines as its commands gave them on a cluster of four nodes. */
+#include "launch/slurm_text.h"
+
+#include <string.h>
+
+#include "tests/check.h"
+
+static void a_line_of_squeue_is_a_job(void **state)
+{
+	static const struct { const char *line; struct hd_slurm_line is; } cases[] = {
+		{ "2_2|COMPLETED|0|0|k2|None|", { "2_2", "COMPLETED", "k2", "", HD_SLURM_OVER, 0, 0 } },
+		{ "1_0|FAILED|19200|0|k1|NonZeroExitCode|", { "1_0", "FAILED", "k1", "NonZeroExitCode", HD_SLURM_OVER, 75, 0 } },
+		{ "2_0|PENDING|0|1||BeginTime|", { "2_0", "PENDING", "", "BeginTime", HD_SLURM_WAITS, 0, 1 } },
+		{ "77|RUNNING|9|12|k[1-2],v1|None|", { "77", "RUNNING", "k[1-2],v1", "", HD_SLURM_RUNS, 137, 12 } },
+		{ "4_19|PENDING|0|0||ReqNodeNotAvail, UnavailableNodes:k1  |", { "4_19", "PENDING", "", "ReqNodeNotAvail, UnavailableNodes:k1", HD_SLURM_WAITS, 0, 0 } },
+	};
+	struct hd_slurm_line l;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct hd_slurm_line *is = &cases[i].is;
+		assert_int_equal(hd_slurm_line_parse(cases[i].line, strlen(cases[i].line), &l, NULL), HD_OK);
+		assert_string_equal(l.id, is->id);
+		assert_string_equal(l.state, is->state);
+		assert_string_equal(l.node, is->node);
+		assert_string_equal(l.reason, is->reason);
+		CHECK(l.stage == is->stage && l.code == is->code && l.restarts == is->restarts, "case %zu",
+			i);
+	}
+}
+
+static void what_is_no_line_changes_nothing(void **state)
+{
+	static const char *const bad[] = { "", "1_0", "1_0|RUNNING|0|0|k1", "x_0|RUNNING|0|0|k1|None|",
+		"1_|RUNNING|0|0|k1|None|", "1_[2-4]|PENDING|0|0||None|", "_1|RUNNING|0|0|k1|None|",
+		"1_0|JUMPING|0|0|k1|None|", "1_0|RUNNING|-1|0|k1|None|", "1_0|RUNNING|0|x|k1|None|",
+		"1_0|RUNNING|0|0|k\033[1|None|", "1_0_1|RUNNING|0|0|k1|None|",
+		"11111111111111111111111111111111_0|RUNNING|0|0|k1|None|" };
+	const struct hd_slurm_line kept = { .id = "kept" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct hd_slurm_line l = kept;
+		struct hd_diag diag = { "" };
+		CHECK(hd_slurm_line_parse(bad[i], strlen(bad[i]), &l, &diag) == HD_E_INPUT, "case %zu", i);
+		CHECK(!memcmp(&l, &kept, sizeof l) && strstr(diag.text, "not understood"), "case %zu", i);
+	}
+}
+
+static void an_answer_of_sbatch_names_the_job(void **state)
+{
+	static const struct { const char *text, *id; } cases[] = {
+		{ "77\n", "77" }, { "77", "77" }, { "78;loop\n", "78" }, { "site: be nice\n\n79\n", "79" },
+		{ "", NULL }, { "Submitted batch job 7\n", NULL }, { "7x\n", NULL }, { ";loop\n", NULL },
+		{ "99999999999999999\n", NULL },
+	};
+	char id[HD_SLURM_ID];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const enum hd_err err = hd_slurm_id_parse(cases[i].text, strlen(cases[i].text), id, NULL);
+		CHECK((err == HD_OK) == (cases[i].id != NULL), "case %zu", i);
+		CHECK(err || !strcmp(id, cases[i].id), "case %zu: %s", i, id);
+	}
+}
+
+static void a_refusal_says_what_to_do(void **state)
+{
+	static const struct { const char *text; enum hd_err err; const char *says; } cases[] = {
+		{ "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid partition name specified\n", HD_E_INVAL, "sinfo -s" },
+		{ "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n", HD_E_INVAL, "launch.slurm.account" },
+		{ "sbatch: error: Invalid --time specification\n", HD_E_INVAL, "HH:MM:SS" },
+		{ "sbatch: unrecognized option '--foo'\nTry \"sbatch --help\" for more information\n", HD_E_INVAL, "'--foo'; launch.slurm.extra" },
+		{ "sbatch: error: Invalid generic resource (gres) specification\n", HD_E_INVAL, "--gres" },
+		{ "sbatch: error: Batch job submission failed: Requested node configuration is not available\n", HD_E_INVAL, "no node has" },
+		{ "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n", HD_E_AGAIN, "scontrol ping" },
+		{ "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n", HD_E_AGAIN, "scontrol ping" },
+		{ "sbatch: fatal: Unable to process configuration file\n", HD_E_REFUSED, "SLURM_CONF" },
+		{ "sbatch: error: the moon is full\n", HD_E_INVAL, "the moon is full; try" },
+		{ "", HD_E_INVAL, "without a word" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		CHECK(hd_slurm_refusal("sbatch", cases[i].text, strlen(cases[i].text), &diag) ==
+			cases[i].err, "case %zu: %s",
+			i, diag.text);
+		CHECK(strstr(diag.text, cases[i].says), "case %zu: %s", i, diag.text);
+	}
+}
+
+static void options_that_are_the_launchers_are_refused(void **state)
+{
+	static const struct { const char *extra; bool good; } cases[] = {
+		{ "--gres=gpu:1", true }, { "--cpus-per-task=8", true }, { "-C v100", true }, { "--mem=4G", true },
+		{ "--array=0-9", false }, { "-J x", false }, { "--nodes=3", false }, { "-N3", false }, { "--requeue", false },
+		{ "--signal=USR1@5", false }, { "--wrap=rm", false }, { "gres", false }, { "-", false },
+		{ "--comment=a\nrm -rf x", false }, { "--nodelist=k1", true }, { "--output-x", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct hd_launcher_settings s = { .slurm = { .partition = "", .account = "", .time = "",
+			.extra = { cases[i].extra }, .nextra = 1 } };
+		CHECK((hd_slurm_check(&s, NULL) == HD_OK) == cases[i].good, "%s", cases[i].extra);
+	}
+	const struct hd_launcher_settings odd = { .slurm = { .partition = "all\n#SBATCH --wrap=x", .account =
+		"",
+		.time = "" } };
+	assert_int_equal(hd_slurm_check(&odd, NULL), HD_E_INVAL);
+}
+
+static const char *script_of(const struct hd_launcher_settings *settings, const char *dir, const char *const
+	*argv)
+{
+	static char room[2000];
+	struct hd_text text;
+
+	hd_text_fixed(&text, room, sizeof room);
+	hd_slurm_script(&text, &(struct hd_launcher_spec){ .dir = dir, .name = "gpt", .mark =
+		"heddle-gpt-1a2b",
+		.argv = argv, .settings = settings });
+	assert_false(text.full);
+	return room;
+}
+
+static void a_script_asks_for_one_node_and_becomes_the_worker(void **state)
+{
+	static const char *const argv[] = { "/opt/heddle", "worker", "--join", "/home/a b/it's", "--far",
+		NULL };
+	struct hd_launcher_settings s = { .slurm = { .partition = "lab", .account = "", .time = "04:00:00",
+		.requeue = true, .signal_s = 120, .extra = { "--gres=gpu:1" }, .nextra = 1 } };
+	const char *script = script_of(&s, "/home/a b/100%\"", argv);
+
+	(void)state;
+	assert_string_equal(script, "#!/bin/bash\n"
+		"# One node of gpt; `heddle run` submits as many as the run wants.\n"
+		"#SBATCH --job-name=heddle-gpt-1a2b\n#SBATCH --nodes=1\n#SBATCH --open-mode=append\n"
+		"#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH --requeue\n#SBATCH --partition=lab\n"
+		"#SBATCH --time=04:00:00\n#SBATCH --signal=B:USR1@120\n"
+		"#SBATCH --output=\"/home/a b/100%%\\\"/log/slurm-%A_%a.log\"\n#SBATCH --gres=gpu:1\n"
+		"unset HEDDLE_TIED\n"
+		"exec /opt/heddle worker --join '/home/a b/it'\\''s' --far\n");
+	s.slurm.extra[0] = "--cpus-per-task=8";
+	s.slurm.requeue = false;
+	script = script_of(&s, "/r", argv);
+	assert_null(strstr(script, "--exclusive"));
+	assert_non_null(strstr(script, "#SBATCH --no-requeue\n"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_line_of_squeue_is_a_job),
+		cmocka_unit_test(what_is_no_line_changes_nothing),
+		cmocka_unit_test(an_answer_of_sbatch_names_the_job),
+		cmocka_unit_test(a_refusal_says_what_to_do),
+		cmocka_unit_test(options_that_are_the_launchers_are_refused),
+		cmocka_unit_test(a_script_asks_for_one_node_and_becomes_the_worker),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
