@@ -510,8 +510,8 @@ static void words_are_whole(void **state)
 	static const struct { const char *table, *key, *word; bool absent; } cases[] = {
 		{ "workers", "profile", NULL, true }, { "elastic", "resilience", NULL, false }, { "elastic", NULL, NULL, false }, { "elastic", "resilienc", NULL, false },
 		{ "elastic", "resilience", "auto", false }, { "job", "reduction", "fast", true }, { "job", "reduction", NULL, false },
-		{ "job", "reduction", "canonical", false }, { "job", "kernels", "fast", false }, { "launch", NULL, NULL, true },
-		{ "launch", "kind", "ssh", true }, { "nonsense", "priority", NULL, false },
+		{ "job", "reduction", "canonical", false }, { "job", "kernels", "fast", false }, { "launch", NULL, NULL, false },
+		{ "launch", "kind", "k8s", true }, { "launch", "k8s", NULL, true }, { "nonsense", "priority", NULL, false },
 	};
 	size_t len = 99;
 
@@ -582,7 +582,7 @@ static void a_wrong_set_is_named_as_it_was_written(void **state)
 		{ { "optim.betas", "0.9", HD_FROM_SET }, "-s optim.betas=0.9: optim.betas takes a list" },
 		{ { "job.name", "", HD_FROM_SET }, "-s job.name=: job.name: an empty text means nothing here" },
 		{ { "batch.virtual_nodes", "96", HD_FROM_SET }, "-s batch.virtual_nodes=96: batch.virtual_nodes is 96, more than batch.global 64; use at most 64" },
-		{ { "launch.kind", "ssh", HD_FROM_SET }, "-s launch.kind=ssh: launch is not available in this build" },
+		{ { "launch.kind", "k8s", HD_FROM_SET }, "-s launch.kind=k8s: launch.kind: k8s is not available in this build" },
 	};
 
 	(void)state;

@@ -156,6 +156,16 @@ X(FN_DEADLINE, "functions", "deadline", SPAN, 0, "10 s", "", 1000, 840000, "a ca
 X(FN_PRICE,   "functions", "price_file", TEXT, 0, "2025", "", 0, 0, "2020, 2021, 2025 or a file: what calls cost")
 X(FN_REPORTS, "functions", "reports", TEXT, 0, "none", "none", 0, 0, "file in which the service writes its REPORT lines: at the end of a run of one process they take the place of estimates in the bill")
 
+X(LAUNCH_KIND, "launch", "kind",    WORD, 0, "local",  "local|ssh|slurm", 0, 0, "what starts the workers of heddle run --nodes N: local: processes of this machine, by --workers N; ssh, slurm: one a node, on machines that share the run's folder")
+X(SSH_HOSTS,  "launch", "ssh.hosts", TEXT, 0, "hosts.txt", "", 0, 0, "ssh: a file with a host a line, HOST or HOST slots=N")
+X(SSH_COMMAND, "launch", "ssh.command", TEXT, 0, "auto", "auto", 0, 0, "ssh: the program heddle there; auto: where it lies here")
+X(SLURM_PARTITION, "launch", "slurm.partition", TEXT, 0, "auto", "auto", 0, 0, "slurm: auto: the cluster's default")
+X(SLURM_ACCOUNT, "launch", "slurm.account", TEXT, 0, "auto", "auto", 0, 0, "slurm: what the time is charged to; auto: the user's default")
+X(SLURM_TIME, "launch", "slurm.time", TEXT, 0, "04:00:00", "auto", 0, 0, "slurm: the longest that one node is had, as sbatch takes it; another takes its place after that; auto: the partition's default")
+X(SLURM_REQUEUE, "launch", "slurm.requeue", WORD, 0, "true", "false|true", 0, 0, "slurm: a job that is preempted, or loses its node, stays in the queue; false: another is submitted")
+X(SLURM_SIGNAL, "launch", "slurm.signal", SPAN, 0, "120 s", "none", 1000, 86400000, "slurm: so long before the end of its time a worker hears of it, and leaves after its step")
+X(SLURM_EXTRA, "launch", "slurm.extra", NAMES, 0, "[]", "", 0, 0, "slurm: more options of sbatch, as \"--gres=gpu:1\"; without one that says how much of it (--cpus-per-task ...) a worker takes its whole node")
+
 X(NET_LISTEN, "net",   "listen",    TEXT, 0, "none",   "none", 0, 0, "ADDR:PORT at which workers of other machines may join; none: nothing listens but Unix sockets in the run's folder")
 X(NET_KEY,    "net",   "key",       TEXT, 0, "none",   "none", 0, 0, "file with the job's key, mode 0600 or 0400: connections are TLS 1.3 with keys derived from it")
 X(NET_PLAIN,  "net",   "insecure_plaintext", WORD, 0, "false", "false|true", 0, 0, "true: listen without a key, and warn at each start; any process that reaches the port can read and change the run")
