@@ -128,6 +128,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(WHOLE_STEPS, 0,   "steps",         TEXT,   "FROM:TO", "of more than a million events: these steps whole (default: the last ones)") \
 	X(SIMULATE,    0,   "simulate",      FLAG,   "",        "run PipeDream's ways on these machines in the simulator, beside data parallel") \
 	X(JOIN,        0,   "join",          TEXT,   "ADDR",    "the run to join: its folder here, or HOST:PORT where it listens") \
+	X(FAR,         0,   "far",           FLAG,   "",        "meet the others over the network, as from another machine that shares the run's folder") \
 	X(ZONE,        0,   "zone",          TEXT,   "NAME",    "what this machine is lost together with: an availability zone, a rack (1 to 32 of A-Z a-z 0-9 . _ -)") \
 	X(LISTEN,      0,   "listen",        TEXT,   "ADDR:PORT", "listen there, for workers of other machines (net.listen)") \
 	X(KEY,         0,   "key",           TEXT,   "FILE",    "the job's key, mode 0600 (net.key)")              \

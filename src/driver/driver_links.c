@@ -98,6 +98,21 @@ static void tell_job(struct driver *c, uint32_t worker)
 		hd_hub_drop(&c->hub, worker, HD_CLOSE_DROPPED, diag.text);
 }
 
+/* A worker that comes over the network and says that it shares the run's folder: *shares, it does. */
+static bool says_far(const struct driver *c, const struct hd_msg *msg, bool *shares)
+{
+	char host[HD_MSG_KIND_NAME + 1] = "", path[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	if (msg->kind != HD_MSG_JOIN || msg->join.nhost >= sizeof host)
+		return false;
+	memcpy(host, msg->join.host, msg->join.nhost);
+	const char *id = hd_far_of_host(host);
+	snprintf(path, sizeof path, "%s/" HD_FAR_FOLDER "/%s", c->spec->dir->path, id ? id : "");
+	*shares = id && !hd_fs_stat(c->spec->fs, path, &stat, NULL);
+	return id != NULL;
+}
+
 static void on_message(void *self, const struct hd_message *m)
 {
 	struct driver *c = self;
@@ -111,14 +126,25 @@ static void on_message(void *self, const struct hd_message *m)
 		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_FRAME, diag.text);
 	else if (err)
 		driver_fail(c, err, &diag);
-	else if (msg.kind == HD_MSG_ASK)
+	if (err)
+		return;
+	bool shares = false;
+	const bool far = remote && says_far(c, &msg, &shares);
+	remote = remote && !far;
+	if (far && !shares) {
+		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_DROPPED,
+			"the folder that it shares is not this run's: --far is for a run's own folder, on a "
+			"file system of both machines");
+		return;
+	}
+	if (msg.kind == HD_MSG_ASK)
 		tell_job(c, m->worker);
 	else if (remote && !c->machine && !c->config.record.started)
 		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_DROPPED, "the run has not begun; call again");
 	else if (begin(c, &msg) && msg.kind == HD_MSG_SEAL && msg.seal.ran)
 		hd_reshape_seal(&c->reshape, m->worker, msg.seal.step, &msg.seal.news,
 			hd_coordinator_view(c->machine));
-	if (!err && c->machine)
+	if (c->machine)
 		driver_feed(c, &(struct hd_co_event){ .kind = HD_CO_IN_MESSAGE, .worker = m->worker,
 			.msg = &msg, .remote = remote });
 }

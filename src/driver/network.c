@@ -113,16 +113,14 @@ enum hd_err hd_network_of(struct hd_network *net, const struct hd_job *job, stru
 	return err;
 }
 
-/* Other workers call this one at call->listen, or at the address from which it calls the run. */
-static enum hd_err own_address(struct hd_network *net, const struct hd_network_call *call,
-	struct hd_diag *diag)
+/* Other workers call this one at `listen`, or at the address from which it calls the run. */
+static enum hd_err own_address(struct hd_network *net, const char *listen, struct hd_diag *diag)
 {
 	char own[HD_ADDR_CAP];
 
-	if (call->listen)
-		return hd_network_is_address(call->listen) ? spell(net, call->listen, NULL, net->workers,
-			diag)
-			: not_an_address("--listen", call->listen, diag);
+	if (listen)
+		return hd_network_is_address(listen) ? spell(net, listen, NULL, net->workers, diag)
+			: not_an_address("--listen", listen, diag);
 	enum hd_err err = hd_sock_source(strchr(net->coordinator, ' ') + 1, own, diag);
 	return err ? err : spell(net, own + 4, NULL, net->workers, diag);
 }
@@ -143,10 +141,16 @@ enum hd_err hd_network_join(struct hd_network *net, const struct hd_network_call
 	if (!err)
 		err = spell(net, call->where, NULL, net->coordinator, diag);
 	if (!err)
-		err = own_address(net, call, diag);
+		err = own_address(net, call->listen, diag);
 	if (err)
 		hd_network_wipe(net);
 	return err;
+}
+
+enum hd_err hd_network_from_afar(struct hd_network *net, const char *listen, struct hd_diag *diag)
+{
+	return net->listens ? own_address(net, listen, diag) : hd_fail(diag, HD_E_INVAL,
+		"--far: the run listens to no other machine; start it with --listen HOST:PORT --key FILE");
 }
 
 void hd_network_wipe(struct hd_network *net)

@@ -40,6 +40,10 @@ struct hd_network_call { const char *where, *key, *listen; bool plaintext; };
 /* Of a worker that joins the run at call->where (HOST:PORT). */
 HD_MUST_USE enum hd_err hd_network_join(struct hd_network *net, const struct hd_network_call *call,
 	struct hd_diag *diag);
+/* Of a worker that has the run's folder and comes from another machine: net is of the job; its own address
+ * becomes `listen`, or NULL: that from which it calls. HD_E_INVAL: the run does not listen. */
+HD_MUST_USE enum hd_err hd_network_from_afar(struct hd_network *net, const char *listen,
+	struct hd_diag *diag);
 void hd_network_wipe(struct hd_network *net);
 
 /* What environment and options of a resumed run say of net.* goes into its job.resolved.json: its workers,

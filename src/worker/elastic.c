@@ -119,12 +119,39 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 		hd_elastic_note_json(user, "eval", room);
 }
 
-static void own_name(char *host, size_t cap)
+void hd_far_id(char id[HD_FAR_ID + 1])
 {
 	struct hd_proc_self self;
+	char name[HD_HOST_CAP + 48], hex[HD_HASH_HEX];
+	uint64_t boot[2];
 
 	hd_proc_self(&self);
-	snprintf(host, cap, "pid:%u", self.pid);
+	memcpy(boot, self.boot, sizeof boot);
+	const int n = snprintf(name, sizeof name, "%llx%llx %u %s", (unsigned long long)boot[0],
+		(unsigned long long)boot[1], self.pid, self.host);
+	hd_hash_hex(hd_hash(name, (size_t)n), hex);
+	snprintf(id, HD_FAR_ID + 1, "%.*s", HD_FAR_ID, hex);
+}
+
+const char *hd_far_of_host(const char *host)
+{
+	const char *id = host + strlen(HD_FAR_HOST);
+
+	return host && !strncmp(host, HD_FAR_HOST, strlen(HD_FAR_HOST)) && strlen(id) == HD_FAR_ID &&
+		!id[strspn(id, "0123456789abcdef")] ? id : NULL;
+}
+
+static void own_name(const struct hd_elastic *e, char *host, size_t cap)
+{
+	struct hd_proc_self self;
+	char id[HD_FAR_ID + 1];
+
+	hd_proc_self(&self);
+	hd_far_id(id);
+	if (e->spec->far)
+		snprintf(host, cap, HD_FAR_HOST "%s", id);
+	else
+		snprintf(host, cap, "pid:%u", self.pid);
 }
 
 static uint64_t last_step(const struct hd_elastic *e)
@@ -159,7 +186,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 	config.memory = memory.limit_bytes;
 	config.vn_ps = e->spec->vn_ps;
 	snprintf(config.address, sizeof config.address, "%s", e->address);
-	own_name(config.host, sizeof config.host);
+	own_name(e, config.host, sizeof config.host);
 	snprintf(config.zone, sizeof config.zone, "%s", e->spec->zone ? e->spec->zone : "");
 	return hd_member_create(&e->member, &config, diag);
 }

@@ -53,6 +53,9 @@ struct hd_elastic_spec {
 	struct hd_fs *fs;                 /* borrowed, as clock and texts */
 	struct hd_clock *clock;
 	const char *dir;                  /* of the run; NULL: remote */
+	/* Of another machine that shares the run's folder: it meets the others by the network, and saves,
+	 * begins and restores as those of the run's machine do. Starts no coordinator. */
+	bool far;
 	const char *coordinator;          /* its address */
 	/* own addresses, as announced; port 0: any; NULL: no more */
 	const char *listen[HD_ELASTIC_LISTENS];
@@ -89,6 +92,15 @@ HD_MUST_USE enum hd_err hd_elastic_attend(const struct hd_elastic_spec *spec, bo
 /* "TRANSPORT ADDRESS" in its two parts. HD_E_INVAL: it is not of that form. */
 HD_MUST_USE enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP],
 	struct hd_diag *diag);
+/* A far worker shows that it shares the folder by a file in it, for as long as it is there: HD_FAR_FOLDER/ID,
+ * where "far:ID" is its host in JOIN. */
+#define HD_FAR_FOLDER "far"
+#define HD_FAR_HOST "far:"
+enum { HD_FAR_ID = 16 };          /* hexadecimal digits */
+void hd_far_id(char id[HD_FAR_ID + 1]);                   /* of this process */
+/* The ID in the host of a JOIN; NULL: it is of no far worker. */
+const char *hd_far_of_host(const char *host);
+
 /* Of the addresses that a worker announced: the one for a remote caller, or for one on this machine. */
 const char *hd_elastic_reach(const char *addresses, bool remote, char one[HD_ELASTIC_ADDR]);
 struct hd_hash hd_elastic_realm(struct hd_hash realm, struct hd_hash job);        /* zeros: the job's */

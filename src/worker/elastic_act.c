@@ -114,7 +114,8 @@ static void connect_to(struct hd_elastic *e, uint32_t worker, const char *text)
 {
 	char transport[16], addr[HD_ADDR_CAP], one[HD_ELASTIC_ADDR];
 	struct hd_diag diag = { "" };
-	enum hd_err err = hd_elastic_address(hd_elastic_reach(text, !e->spec->dir, one), transport, addr,
+	enum hd_err err = hd_elastic_address(hd_elastic_reach(text, !e->spec->dir || e->spec->far, one),
+		transport, addr,
 		&diag);
 
 	if (!err)

@@ -4,6 +4,8 @@
 #include "base/num.h"
 #include "sys/process.h"
 #include "sys/signal.h"
+#include "sys/thread.h"
+#include "launch/task_env.h"
 #include "run/ending.h"
 #include "worker/elastic.h"
 #include "worker/offer.h"
@@ -32,6 +34,8 @@ struct post {
 	struct hd_successor successor;
 	struct hd_notice_agent *notices;  /* owned */
 	bool was_stopped;                 /* as this worker began: it was started to go on with it */
+	bool far;                         /* of a run whose folder another machine shares */
+	char mark[HD_PATH_CAP];           /* of a far one: shows that it shares it; "": none */
 	const char *argv[POST_ARGS];      /* of the successor; [nargv]: --going or none */
 	uint32_t nargv;
 	char option[POST_PASSED][16], count[POST_PASSED][24];
@@ -199,24 +203,25 @@ static enum hd_err once(struct post *p, const struct hd_job *job, struct hd_rund
 
 	hd_proc_self(&self);
 	hd_post_name(self.pid, name);
-	if (!p->where)
+	if (!p->where && !p->far)
 		err = hd_driver_address("unix", p->dir, HD_LAUNCH_SOCKET, coordinator, &cmd->diag);
-	if (!err && !p->where)
+	if (!err && !p->where && !p->far)
 		err = hd_driver_address("shm", p->dir, name, own, &cmd->diag);
 	if (!err)
 		err = make_run(p, job, dir, options, &run);
 	if (err)
 		return err;
 	struct hd_elastic_spec spec = { .run = run, .fs = &cmd->fs, .clock = &cmd->clock,
-		.dir = p->where ? NULL : p->dir,
-		.coordinator = p->where ? p->net.coordinator : coordinator,
+		.dir = p->where ? NULL : p->dir, .far = p->far,
+		.coordinator = p->where || p->far ? p->net.coordinator : coordinator,
 		.listen = { p->net.listens ? p->net.workers : own },
 		.realm = p->net.realm, .key = p->net.has_key ? p->net.key.byte : NULL,
 		.key_len = sizeof p->net.key.byte, .plaintext = p->net.plaintext,
-		.take_over = p->where ? NULL : take_over, .admitted = admitted, .stop = hd_session_stop,
+		.take_over = p->where || p->far ? NULL : take_over, .admitted = admitted, .stop =
+			hd_session_stop,
 		.user = p, .notices = p->notices,
 		.stop_at = hd_args_count(&cmd->args, HD_OPT_STEPS, 0) };
-	if (p->net.listens && !p->where)
+	if (p->net.listens && !p->where && !p->far)
 		spec.listen[1] = own;
 	spec.zone = cmd->args.text[HD_OPT_ZONE];
 	if (cmd->args.has[HD_OPT_SLOW])
@@ -265,7 +270,23 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 		hd_rundir_path(dir, HD_RUN_JOB, path, sizeof path);
 		err = hd_session_job(cmd, path, job, &p->text, &p->len);
 	}
-	return err ? err : hd_drive_network(cmd, job, p->dir, &p->net);
+	err = err ? err : hd_drive_network(cmd, job, p->dir, &p->net);
+	return err || !p->far ? err : hd_network_from_afar(&p->net, cmd->args.text[HD_OPT_LISTEN],
+		&cmd->diag);
+}
+
+/* The coordinator believes a far worker by this file alone. */
+static enum hd_err show_folder(struct post *p)
+{
+	char id[HD_FAR_ID + 1];
+
+	if (!p->far)
+		return HD_OK;
+	hd_far_id(id);
+	snprintf(p->mark, sizeof p->mark, "%s/" HD_FAR_FOLDER, p->dir);
+	enum hd_err err = hd_fs_mkdirs(&p->cmd->fs, p->mark, &p->cmd->diag);
+	snprintf(p->mark, sizeof p->mark, "%s/" HD_FAR_FOLDER "/%s", p->dir, id);
+	return err ? err : hd_file_write_atomic(&p->cmd->fs, p->mark, "", 0, &p->cmd->diag);
 }
 
 /* Of delayed updates over stages each worker must know of each step whether it begins the next one: these
@@ -388,6 +409,36 @@ static enum hd_err check_zone(struct hd_cmd *cmd)
 		HD_MSG_ZONE);
 }
 
+/* What its starter gave to this task of several on a node: of processors as many, and the node as its zone.
+ * */
+static enum hd_err take_task(struct hd_cmd *cmd, const struct hd_job *job, struct hd_text *devices)
+{
+	struct hd_task_env task;
+	struct hd_cores cores;
+	char said[200];
+
+	hd_cores_usable(&cores);
+	enum hd_err err = hd_task_env_read(&task, hd_proc_environment(), &cmd->diag);
+	if (err || !task.starter)
+		return err;
+	const uint32_t ncores = task.cpus ? task.cpus : cores.n / (task.local_size ? task.local_size : 1);
+	if (!cmd->args.has[HD_OPT_DEVICES] && !cmd->args.has[HD_OPT_THREADS] && ncores < cores.n &&
+		!strcmp(hd_job_text(job, HD_JOB_DEVICES), "auto")) {
+		hd_text_addf(devices, "auto:%u", ncores ? ncores : 1);
+		cmd->args.text[HD_OPT_DEVICES] = devices->at;
+		cmd->args.has[HD_OPT_DEVICES] = true;
+	}
+	if (!cmd->args.has[HD_OPT_ZONE] && hd_name_valid(task.node) && strlen(task.node) <= HD_MSG_ZONE) {
+		hd_text_init(devices, &cmd->arena);
+		hd_text_add(devices, task.node);
+		cmd->args.text[HD_OPT_ZONE] = devices->at;
+		cmd->args.has[HD_OPT_ZONE] = true;
+	}
+	if (!cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, ">> %s\n", hd_task_env_say(&task, said));
+	return devices->full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the devices") : HD_OK;
+}
+
 static enum hd_err hear(struct post *p, const struct hd_job *job)
 {
 	struct hd_notice_agent_spec spec;
@@ -405,6 +456,7 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	struct post *post = hd_arena_take(&cmd->arena, 1, sizeof *post);
 	struct hd_rundir dir = { 0 };
 	struct hd_file lock = { 0 };
+	struct hd_text devices;
 	bool fenced = true;
 
 	if (cmd->args.has[HD_OPT_PACK])
@@ -421,10 +473,15 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where :
 		NULL };
 	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
+	post->far = cmd->args.has[HD_OPT_FAR];
 	name_successor(post);
 	enum hd_err err = check_zone(cmd);
+	if (!err && post->far && post->where)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--far goes with --join RUN, a folder");
 	err = err ? err : find_run(post, &dir, job);
 	err = err ? err : keeps_order(post, job);
+	hd_text_init(&devices, &cmd->arena);
+	err = err ? err : take_task(cmd, job, &devices);
 	if (!err)
 		err = hd_session_devices(cmd, job, &options);
 	if (!err)
@@ -434,14 +491,17 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	options.worker.path = hd_args_text(&cmd->args, HD_OPT_ISA, NULL);
 	if (!err && cmd->args.has[HD_OPT_HOLD])
 		err = hold(post, &lock);
-	if (!post->where)
+	if (!post->where && !post->far)
 		hd_fault_take_orders(post->dir);
+	err = err ? err : show_folder(post);
 	if (!err)
 		err = hear(post, job);
 	while (!err && fenced)
 		err = once(post, job, &dir, &options, &fenced);
 	hd_notice_agent_close(post->notices);
 	hd_network_wipe(&post->net);
+	if (post->mark[0])
+		(void)!hd_fs_unlink(&cmd->fs, post->mark, NULL);
 	hd_rundir_close(&dir);
 	(void)!hd_file_close(&lock, NULL);
 	return err;
@@ -465,6 +525,12 @@ const struct hd_verb hd_verb_worker = {
 		"where -s data.path=PATH says. Other workers call this one at --listen HOST:PORT, by "
 		"default at the address from which it calls the run. Without a way to the run for 30 "
 		"times workers.detect, or once a worker of that machine says that it was stopped: exit 75.\n"
+		"--join RUN --far: on another machine that shares the run's folder, and of a run that "
+			"listens: "
+		"as --join HOST:PORT, but it saves and restores as workers of the run's machine do, and a "
+		"run may begin with such ones alone. `heddle run --launch` starts its workers this way.\n"
+		"One of several that srun or mpirun starts takes the processors of its task, and its node as "
+		"its zone; what they say and makes no sense is refused.\n"
 		"A notice that this machine will be taken away (elastic.notice of the job) is obeyed after "
 		"the step at hand (exit 0; the run goes on); if it is withdrawn the worker joins again. -s "
 		"elastic.notice.source=ec2 names the source for this worker alone.\n"
@@ -482,7 +548,7 @@ const struct hd_verb hd_verb_worker = {
 	.opts = HD_OPTS(HD_OPT_JOIN, HD_OPT_FUNCTION, HD_OPT_SLOTS, HD_OPT_PACK, HD_OPT_BOOTSTRAP,
 		HD_OPT_OUTPUT,
 		HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN,
-		HD_OPT_ZONE, HD_OPT_DEVICES,
+		HD_OPT_FAR, HD_OPT_ZONE, HD_OPT_DEVICES,
 		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
 			HD_OPT_HOLD, HD_OPT_GOING, HD_OPT_SET),
 	.run = verb_worker, .test = "program_remote.sh",
