@@ -199,6 +199,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SWITCHING,   0,   "switching",     TEXT,   "S,R,M,P", "seconds that a start, resize, move and preemption cost (default 30,1,20,5)") \
 	X(ROWS,        0,   "rows",          TEXT,   "FILE",    "write one row a job (CSV)")                       \
 	X(LOG,         0,   "log",           TEXT,   "FILE",    "write every decision, one JSON object a line")    \
+	X(LAUNCH,      0,   "launch",        WORD,   "local|ssh|slurm", "what starts workers (launch.kind)") \
+	X(PLACES,      0,   "nodes",         TEXT,   "N[..M]",  "workers on other machines, one a node: M are asked for, with N it begins") \
 	X(NODES,       0,   "nodes",         TEXT,   "FILE",    "machines with their devices (sn,gpu,model...: Alibaba's list), in place of --cluster") \
 	X(PRICES,      0,   "prices",        TEXT,   "FILE,...", "histories of spot prices: lines between tabs, CSV, or the provider's JSON") \
 	X(ZONES,       0,   "zones",         TEXT,   "ZONE,...", "only prices of these zones (default: the cheapest of all)") \

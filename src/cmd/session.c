@@ -16,7 +16,7 @@
 #include "cmd/json_line.h"
 
 enum {
-	HD_SESSION_OWN = 3,               /* keys that have options of their own */
+	HD_SESSION_OWN = 4,               /* keys that have options of their own */
 	/* a plan, records, the store: what a run writes beside its checkpoints at least */
 	HD_SPACE_OF_RUN = 1 << 17,
 };
@@ -41,7 +41,7 @@ static void warn_of_variables(struct hd_cmd *cmd)
 static enum hd_err from_options(struct hd_cmd *cmd, struct hd_job_sets *sets)
 {
 	static const struct { enum hd_opt opt; const char *key; } own[] = { { HD_OPT_LISTEN, "net.listen" },
-		{ HD_OPT_KEY, "net.key" } };
+		{ HD_OPT_KEY, "net.key" }, { HD_OPT_LAUNCH, "launch.kind" } };
 	enum hd_err err = HD_OK;
 
 	if (cmd->args.has[HD_OPT_RECORD])

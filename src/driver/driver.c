@@ -50,6 +50,7 @@ static void look(struct driver *c, int64_t began_ns)
 {
 	hd_failpoint_look();
 	driver_look_at_local(c);
+	driver_look_at_places(c);
 	driver_ledger_look(c);
 	driver_trace_look(c);
 	look_at_stop(c);
@@ -126,6 +127,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		err = driver_open_links(c, diag);
 	if (!err) {
 		hd_rundir_hold_as(spec->dir, HD_HOLD_COORDINATES);
+		driver_places_begin(c);
 		hd_ending_begins(spec->dir, spec->step, spec->task->nsteps);
 		hd_rundir_watch(spec->dir, spec->task->job, spec->step);
 		hd_ending_at_once(spec->word, spec->dir, spec->step, spec->task->nsteps);
@@ -140,6 +142,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 			hd_signal_word_set(NULL);         /* another coordinator says how it ends */
 	}
 	hd_local_finish(&c->local, GRACE_NS);
+	driver_places_end(c);
 	driver_restore_finish(c);         /* reading may take long, and it wakes the hub */
 	if (c->ledger_ns)
 		driver_ledger_close(c);

@@ -22,6 +22,7 @@
 #ifndef HD_DRIVER_DRIVER_H
 #define HD_DRIVER_DRIVER_H
 
+#include "launch/launcher.h"
 #include "protocol/coordinator.h"
 #include "engine/task.h"
 #include "run/ending.h"
@@ -56,6 +57,9 @@ struct hd_driver_spec {
 	int64_t lease_ns;
 	/* command line of a local worker, ends with NULL; NULL: none is started here */
 	const char *const *worker_argv;
+	/* what starts workers on other machines, as many as are wanted; its places are gone when the run has
+	 * ended. NULL: nothing does */
+	struct hd_launcher *launcher;
 	/* addresses to listen on (worker/elastic.h): first that in the run's folder; NULL: no more */
 	const char *listen[HD_DRIVER_LISTENS];
 	/* for remote workers: the resolved job, and the folder of its relative paths */

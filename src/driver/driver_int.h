@@ -2,6 +2,7 @@
  *
  *	driver.c             the loop, start and end
  *	driver_local.c       local workers
+ *	driver_places.c      workers that a launcher starts
  *	driver_unrecorded.c  steps without a line in metrics.ndjson
  *	driver_act.c         actions of the machine carried out; events into the run's folder
  *	driver_links.c       sockets and messages of workers
@@ -75,6 +76,7 @@ struct driver {
 	struct { uint64_t first, end; uint32_t worker[HD_MAX_WORKERS], n; } traced;
 	struct hd_local_workers local;
 	uint32_t to_start;                /* workers that are wanted and not started yet */
+	int64_t queued_ns;                /* when a place waited in its launcher's queue the last time */
 	uint32_t presumed;                /* workers presumed started by an earlier coordinator */
 	int64_t presumed_ns;              /* waited for until then; 0: no longer */
 	struct hd_coordinator *machine;   /* NULL: the kernels of the job are not known yet */
@@ -162,6 +164,19 @@ void driver_look_at_local(struct driver *c);             /* reap those that ende
 /* before there is a machine: config.target is another one */
 void driver_resize_start(struct driver *c);
 const char *driver_next_zone(struct driver *c);         /* of the next local worker; NULL: none */
+/* A member exists, or a worker that was not started here may become one. */
+bool driver_has_others(struct driver *c);
+/* The last line of a file in the run's folder; "" where there is nothing to read. */
+enum { DRIVER_LINE = 300 };
+void driver_last_line(struct driver *c, const char *name, char line[DRIVER_LINE]);
+
+/* driver_places.c; nothing of them without a launcher */
+void driver_places_begin(struct driver *c);
+void driver_look_at_places(struct driver *c);           /* as many as are wanted now */
+void driver_places_end(struct driver *c);               /* waits until none is left */
+/* what places wait for; "" if none does */
+const char *driver_places_why(const struct driver *c, char *out, size_t cap);
+
 uint32_t driver_under_way(const struct driver *c);      /* to be started, or started and not heard of */
 
 /* driver_requests.c: devices of a worker, the most of those that are here; 0: none is */

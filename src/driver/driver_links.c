@@ -61,6 +61,9 @@ void driver_look_for_a_start(struct driver *c, int64_t waited_ns)
 
 	if (c->machine || c->over)
 		return;
+	/* none can come as long as all wait in a queue */
+	if (c->queued_ns && hd_clock_now_ns(c->spec->clock) - c->queued_ns < waited_ns)
+		waited_ns = hd_clock_now_ns(c->spec->clock) - c->queued_ns;
 	if (c->config.record.started && !c->spec->target &&
 		waited_ns > HD_TIMEOUT_NS(CALLED_BACK, c->detect_ns))
 		(void)make_machine(c);

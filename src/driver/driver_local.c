@@ -8,7 +8,7 @@
 
 /* Local workers: reaped, started, and reported when starts fail alike. */
 
-enum { LINE = 300, TAIL = 2048 };
+enum { TAIL = 2048 };
 
 /* A start that failed. The machine counts missing workers; before there is one, this does. */
 static void unspawned(struct driver *c)
@@ -40,8 +40,7 @@ uint32_t driver_under_way(const struct driver *c)
 	return c->local.n - joined + c->to_start;
 }
 
-/* A member exists, or a worker that was not started here may become one. */
-static bool anybody_else(struct driver *c)
+bool driver_has_others(struct driver *c)
 {
 	struct hd_co_worker_status w[HD_MAX_WORKERS];
 	uint32_t n = c->machine ? hd_coordinator_workers(c->machine, w, HD_MAX_WORKERS) : 0;
@@ -57,8 +56,7 @@ static bool anybody_else(struct driver *c)
 	return status.nmembers > 0;
 }
 
-/* What it said last; "" where there is nothing to read. */
-static void last_line(struct driver *c, uint32_t number, char line[LINE])
+void driver_last_line(struct driver *c, const char *name, char line[DRIVER_LINE])
 {
 	char path[HD_PATH_CAP], buf[TAIL + 1];
 	struct hd_file file = { 0 };
@@ -66,7 +64,7 @@ static void last_line(struct driver *c, uint32_t number, char line[LINE])
 	size_t got = 0;
 
 	*line = '\0';
-	snprintf(path, sizeof path, "%s/log/hand-%u.log", c->spec->dir->path, number);
+	hd_rundir_path(c->spec->dir, name, path, sizeof path);
 	if (hd_fs_stat(c->spec->fs, path, &stat, NULL) || hd_file_open(c->spec->fs, path, HD_OPEN_READ, &file,
 		NULL))
 		return;
@@ -77,7 +75,15 @@ static void last_line(struct driver *c, uint32_t number, char line[LINE])
 		got--;
 	buf[got] = '\0';
 	const char *nl = strrchr(buf, '\n');
-	snprintf(line, LINE, "%.*s", LINE - 1, nl ? nl + 1 : buf);
+	snprintf(line, DRIVER_LINE, "%.*s", DRIVER_LINE - 1, nl ? nl + 1 : buf);
+}
+
+static void child_line(struct driver *c, const struct hd_child_end *end, char line[DRIVER_LINE])
+{
+	char name[48];
+
+	snprintf(name, sizeof name, "log/hand-%u.log", end->number);
+	driver_last_line(c, name, line);
 }
 
 /* One event for each series. With no other worker left the run ends with their exit code. Not for signals:
@@ -86,9 +92,9 @@ static void failed_alike(struct driver *c, const struct hd_child_end *end)
 {
 	bool by_signal = end->code >= 128;
 	struct hd_diag diag = { "" };
-	char line[LINE];
+	char line[DRIVER_LINE];
 
-	last_line(c, end->number, line);
+	child_line(c, end, line);
 	enum hd_err err = hd_fail(&diag, hd_err_of_exit(end->code),
 		"%u workers in a row ended with %s %d before they took part; %s/log/hand-%u.log %s%s",
 		c->local.nalike, by_signal ? "signal" : "exit code", by_signal ? end->code - 128 : end->code,
@@ -96,7 +102,7 @@ static void failed_alike(struct driver *c, const struct hd_child_end *end)
 		*line ? "ends with: " : "is empty", line);
 	if (c->local.nalike == HD_LOCAL_ALIKE)
 		driver_note(c, "failing", HD_NOBODY, diag.text);
-	if (!by_signal && !anybody_else(c))
+	if (!by_signal && !driver_has_others(c))
 		driver_fail(c, err, &diag);
 }
 
@@ -106,9 +112,9 @@ static void fell_alike(struct driver *c, const struct hd_child_end *end, uint32_
 	const bool by_signal = end->code >= 128;
 	const unsigned long long step = (unsigned long long)c->end.step;
 	struct hd_diag diag = { "" };
-	char line[LINE];
+	char line[DRIVER_LINE];
 
-	last_line(c, end->number, line);
+	child_line(c, end, line);
 	enum hd_err err = hd_fail(&diag, by_signal ? HD_E_WORKERS : hd_err_of_exit(end->code),
 		"step %llu: its workers ended in it %u times in a row, the last one with %s %d; "
 		"%s/log/hand-%u.log %s%s. Checkpoints are kept. Look for what ends them (memory: dmesg, "
@@ -224,7 +230,7 @@ static bool start_one(struct driver *c)
 	if (c->local.nalike == 1 || c->local.nalike == HD_LOCAL_ALIKE)
 		driver_note(c, "unspawned", HD_NOBODY, diag.text);
 	unspawned(c);
-	if (c->local.nalike >= HD_LOCAL_ALIKE && !anybody_else(c))
+	if (c->local.nalike >= HD_LOCAL_ALIKE && !driver_has_others(c))
 		driver_fail(c, err, &diag);
 	return true;
 }

@@ -383,6 +383,17 @@ enum hd_err hd_driver_takes(const struct hd_job *job, uint32_t nworkers, struct 
 			"virtual node)", nworkers, min, max);
 }
 
+/* Places may wait in a queue for days; where the job says nothing, so does the run. */
+#define DRIVER_QUEUE_NS (INT64_C(31536000) * HD_NS_PER_S)
+
+static int64_t min_wait(const struct driver *c)
+{
+	const struct hd_job *job = c->spec->task->job;
+
+	return c->spec->launcher && job->value[HD_JOB_MIN_WAIT].is_standard ? DRIVER_QUEUE_NS :
+		hd_job_int(job, HD_JOB_MIN_WAIT);
+}
+
 enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 {
 	const struct hd_job *job = c->spec->task->job;
@@ -409,7 +420,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 		.lockstep = hd_lockstep_meetings(&c->spec->task->train) > 0,
 		.varies = hd_job_int(job, HD_JOB_MODE) == HD_MODE_BOUNDED,
 		.min = min, .max = max,
-		.detect_ns = c->detect_ns, .min_wait_ns = hd_job_int(job, HD_JOB_MIN_WAIT),
+		.detect_ns = c->detect_ns, .min_wait_ns = min_wait(c),
 		.nsteps = c->spec->task->nsteps, .step = c->spec->step };
 	hd_reshape_init(&c->reshape, job->nvns, (int64_t)(c->spec->task->layout.elems * sizeof(float)),
 		hd_job_int(job, HD_JOB_STRAGGLER_ACT) > 0 && !c->config.shape.nstages);

@@ -235,6 +235,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	struct hd_proc_self self;
 	char resilience[HD_RESILIENCE_WORDS + 64], saving[HD_SAVING_WORDS + 16], best[HD_BEST_WORDS],
 		functions[HD_FN_BILL_WORDS], follows[HD_LIVE_WORKERS][FOLLOWS_NAME] = { "" };
+	char places[HD_LAUNCHER_WHY + 64];
 	struct hd_functions_bill bill;
 	enum hd_err err = hd_json_find(ask, "for_s") ? renew_lease(c, ask, diag) : HD_OK;
 
@@ -243,10 +244,11 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	if (c->machine)
 		hd_coordinator_status(c->machine, &s);
 	hd_proc_self(&self);
+	driver_places_why(c, places, sizeof places);
 	hd_functions_bill_sum(&bill, c->spec->fs, c->spec->dir->path);
 	struct hd_live live = { .goes_on = true, .exit = -1, .coordinator = self.pid,
 		.name = hd_job_text(c->spec->task->job, HD_JOB_NAME), .state = state_of(c, &s),
-		.why = s.holding ? what_lacks(c, &s) :
+		.why = *places ? places : s.holding ? what_lacks(c, &s) :
 			s.changing ? "membership is changing" : "",
 		.step = (int64_t)c->end.step, .steps = (int64_t)c->spec->task->nsteps, .loss = c->loss,
 		.step_ms = c->step_ms, .wait_ms = c->wait_ms, .epoch = s.epoch, .term = s.term,

@@ -162,7 +162,7 @@ static struct hd_driver_spec driver_of(const struct hd_launch *launch)
 
 	return (struct hd_driver_spec){ .task = launch->task, .fs = spec->fs, .clock = spec->clock,
 		.dir = spec->dir, .target = spec->target, .step = spec->step, .lease_ns = spec->lease_ns,
-		.worker_argv = spec->worker_argv,
+		.worker_argv = spec->worker_argv, .launcher = spec->launcher,
 		.listen = { launch->address, net->listens ? net->coordinator : NULL },
 		.job_text = launch->job_text, .job_folder = launch->job_folder,
 		.realm = net->realm, .key = net->has_key ? net->key.byte : NULL,

@@ -50,6 +50,7 @@ struct hd_launch_spec {
 	uint64_t step;
 	int64_t lease_ns;
 	const char *const *worker_argv;
+	struct hd_launcher *launcher;
 	uint64_t stop_at;                 /* of the workers; 0: the job says */
 	/* what each of the workers opens, with its number of devices; NULL: rules 4 and 5 are left out */
 	const struct hd_worker_spec *worker;

@@ -109,6 +109,8 @@ const char *hd_drive_devices(struct hd_cmd *cmd, uint32_t nworkers)
 
 	if (cmd->args.has[HD_OPT_DEVICES])
 		return cmd->args.text[HD_OPT_DEVICES];
+	if (cmd->args.has[HD_OPT_PLACES])
+		return "auto";            /* of another machine, taken to be like this one */
 	hd_text_init(&devices, &cmd->arena);
 	hd_cores_usable(&cores);
 	hd_text_addf(&devices, "auto:%u", cores.n / nworkers > 1 ? cores.n / nworkers : 1);
@@ -273,7 +275,8 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 	enum hd_err err = hd_launch_open(&launch, &(struct hd_launch_spec){ .job = job, .fs = &cmd->fs,
 		.clock = &cmd->clock, .dir = dir, .target = how->target, .step = how->step,
 		.lease_ns = (int64_t)(how->lease_s * 1e9),
-		.worker_argv = how->others_start || hd_job_int(job, HD_JOB_START) ? NULL :
+		.launcher = how->launcher,
+		.worker_argv = how->others_start || how->launcher || hd_job_int(job, HD_JOB_START) ? NULL :
 			worker_line(cmd, dir->path, how->target ? how->target : 1),
 		.worker = how->worker, .pace = how->pace, .profile = cmd->args.text[HD_OPT_PROFILE],
 		.stop_at = how->until ? how->until : hd_args_count(&cmd->args, HD_OPT_STEPS, 0),

@@ -12,6 +12,7 @@
 struct hd_drive {
 	uint32_t target;                  /* workers; 0: as the run's store says */
 	uint64_t step;                    /* of the checkpoint that a new store begins with, or 0 */
+	struct hd_launcher *launcher;     /* starts the workers; NULL: they are processes of this machine */
 	bool others_start;                /* workers are started by a scheduler, none here */
 	/* what each worker opens, to predict a step by; NULL: nothing is predicted */
 	const struct hd_worker_spec *worker;

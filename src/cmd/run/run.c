@@ -5,9 +5,11 @@
 #include "cmd/session.h"
 #include "cmd/run/detach.h"
 #include "cmd/run/drive.h"
+#include "cmd/run/places.h"
 
-#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LISTEN, HD_OPT_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, \
-	HD_OPT_PROFILE, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, HD_OPT_DETACH, HD_OPT_RECORD
+#define RUN_OPTS HD_OPT_STEPS, HD_OPT_WORKERS, HD_OPT_LAUNCH, HD_OPT_PLACES, HD_OPT_LISTEN, HD_OPT_KEY, \
+	HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_PLAN, HD_OPT_SET, HD_OPT_EVENTS, \
+	HD_OPT_DETACH, HD_OPT_RECORD
 
 /* run and resume differ in where the job and the state come from, and in nothing else. */
 
@@ -63,6 +65,7 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct hd_job *job, struct h
 	const struct hd_job_value *plan = &job->value[HD_JOB_PAR_PLAN];
 	enum hd_err err = hd_job_trains(job, &cmd->diag);
 
+	err = err ? err : hd_places_ask(cmd, job);
 	err = err ? err : hd_drive_list(cmd, job);
 	err = err ? err : spreads(cmd, job);
 	err = err ? err : hd_drive_spread(cmd, job, options);
@@ -163,18 +166,21 @@ static enum hd_err drive(struct hd_cmd *cmd, struct hd_job *job, const struct hd
 	struct hd_rundir *dir, uint64_t step)
 {
 	struct hd_launch_end end = { .began = false };
+	struct hd_launcher *launcher = NULL;
 	uint32_t n = 0;
 	enum hd_err err = hd_drive_workers(cmd, &n);
 
 	if (!err)
 		err = hd_drive_keep(cmd, job, dir);
+	err = err ? err : hd_places_open(cmd, job, dir, &launcher);
 	if (!err)
 		err = hd_drive(cmd, job, dir, &(struct hd_drive){ .target = n, .step = step,
-			.worker = &options->worker, .pace = options->pace }, &end);
+			.launcher = launcher, .worker = &options->worker, .pace = options->pace }, &end);
 	if (err && !end.began)
 		hd_rundir_discard(dir);
 	else
 		hd_rundir_close(dir);
+	hd_places_close(launcher);
 	return err;
 }
 

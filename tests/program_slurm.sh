@@ -1,0 +1,103 @@
+#!/bin/bash
+# A run whose workers are batch jobs of Slurm: they come, are preempted, requeued, given back. Whatever comes
+# the bits are those of one device, and nothing is left in squeue or ps. Against a real Slurm of four nodes on
+# this machine, without one against slurm_fake.sh.
+. "$(dirname "$0")/program.sh"
+. "$SOURCE_DIR/tests/slurm.sh"
+. "$SOURCE_DIR/tests/remote.sh"
+trap 'slurm_end; end_jobs; rm -rf "$work"' EXIT
+slurm_is_real || echo "skip: a real Slurm (root, slurmctld slurmd slurm-client munge); against a stand-in"
+slurm_begin || { tail -n 5 "$work"/slurm/log/* "$work"/slurm/munge/*.log; failed "Slurm does not begin"; }
+
+now() { date +%s%N; }
+since() { echo "$((($(now) - $1) / 1000000)) ms"; }
+states() { squeue -h -r -t all -O 'JobArrayID:|,State:|,exit_code:|,RestartCnt:|,NodeList:|,Reason:|'; }
+are() { [ "$(states | grep -c "|$1|")" = "$2" ]; }
+none_left() { ! states | grep -qE '[|](RUNNING|PENDING|COMPLETING|CONFIGURING)[|]'; }
+# workers of the run, wherever
+processes() { pgrep -af -- "--join $work/$1 --far" || true; }
+is_clean()      # run
+{
+	none_left || failed "left in squeue: $(states)"
+	[ -z "$(processes "$1")" ] || failed "left in ps: $(processes "$1")"
+	[ -z "$(ls "$1/far" 2>/dev/null)" ] || failed "marks of far workers are left: $(ls "$1/far")"
+}
+begins()        # run, nodes...: in the background, its process in $run
+{
+	local name=$1
+	shift
+	"${paced[@]}" "$HEDDLE_BIN" run long.yaml --out "$name" --launch slurm --devices 1 --nodes "$@" \
+		2>"log.$name" &
+	run=$!
+}
+
+expect 2 heddle run long.yaml --launch slurm
+says 'say on how many nodes'
+expect 2 heddle run long.yaml --launch slurm --nodes 3..2
+says 'N not above M'
+expect 2 heddle run long.yaml --nodes 2
+says 'launch.kind is local'
+expect 2 heddle run long.yaml --launch slurm --nodes 2 --workers 2
+says 'say --nodes N'
+expect 2 heddle run long.yaml --launch slurm --nodes 2 -s launch.slurm.extra='["--array=0-9"]'
+says "is heddle's own"
+expect 2 heddle run long.yaml --launch slurm --nodes 1 -s launch.slurm.partition=nope
+says 'sinfo -s'
+[ -z "$(ls runs 2>/dev/null)" ] || failed "a run that was refused left its folder"
+expect 2 heddle run long.yaml --out big --launch slurm --nodes 1 -s launch.slurm.extra='["--mem=9T"]'
+says 'no node has what launch.slurm.extra asks for'
+passed "what makes no sense is refused before anything is submitted"
+
+at=$(now)
+begins grow 2..4
+has_members grow 4
+echo "start to 4 members: $(since "$at")"
+reach grow 20
+at=$(now)
+slurm_preempts k1
+has_members grow 3
+echo "preemption to 3 members: $(since "$at")"
+await grep -q 'is in the queue again' log.grow || failed "a requeued job is not named"
+are PENDING 1 || failed "the preempted job is not in the queue: $(states)"
+! grep -q '"kind":"lost"' grow/events.ndjson || failed "a worker that was preempted is lost: it did not leave"
+passed "a preempted node hands over, its job is in the queue again"
+await grep -q 'wait in Slurm.s queue' log.grow || failed "the run does not say why a node waits"
+heddle status grow --json | grep -q '"why":"1 wait in the queue of slurm' || failed "status does not say why"
+at=$(now)
+expect 0 heddle scale grow 2 --wait
+await are RUNNING "$(slurm_is_real && echo 3 || echo 2)" ||
+	failed "jobs of workers that left run on: $(states)"
+await are PENDING 0 || failed "what waits is not taken back: $(states)"
+echo "4 to 2 nodes: $(since "$at")"
+at=$(now)
+expect 0 heddle scale grow 3 --wait
+echo "2 to 3 nodes: $(since "$at")"
+reach grow $(($(step grow) + 10))
+at=$(now)
+slurm_is_real && scancel -n wrap
+ends_well grow "nodes that came and went"
+await none_left
+is_clean grow
+echo "stop, digests compared: $(since "$at")"
+passed "nodes come and go, and the bits are those of one device"
+
+begins first 2
+has_members first 2
+kill -INT $run
+ended $run 130 "a run that Ctrl-C ends"
+is_clean first
+expect 0 heddle ckpt digest first
+passed "Ctrl-C leaves a checkpoint and no job"
+
+# the coordinator is killed: what waits is taken back by the guard
+touch "$work/slurm/closed"
+begins killed 1..6
+has_pending() { [ "$(states | grep -c '|PENDING|')" -ge 1 ]; }
+await has_pending || failed "none waits: $(states)"
+kill -9 $run
+wait $run 2>/dev/null
+await are PENDING 0 || failed "jobs of a killed coordinator wait on: $(states)"
+rm -f "$work/slurm/closed"
+scancel --name="$(sed -n 's/^#SBATCH --job-name=//p' killed/launch.sh)"
+await none_left || failed "jobs are left: $(states)"
+passed "what waits is taken back if the coordinator is killed"

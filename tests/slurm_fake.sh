@@ -1,0 +1,116 @@
+#!/bin/bash
+# slurm_fake.sh -- as little of Slurm as a launcher asks for, where there is none: called as sbatch, squeue,
+# scancel
+# or sinfo it does what these do with batch jobs of one node, by files in the folder FAKE_SLURM. squeue is its
+# scheduler, too: what waits begins when it is called. Not a test of Slurm, but of what is said to it.
+at=$FAKE_SLURM
+
+of() { cat "$at/jobs/$1/$2" 2>/dev/null; }
+put() { echo "$3" >"$at/jobs/$1/$2"; }
+jobs() { ls "$at/jobs" 2>/dev/null; }
+
+begin()         # job, node
+{
+	put "$1" node "$2"
+	put "$1" state RUNNING
+	rm -f "$at/jobs/$1/code"
+	SLURM_JOB_ID=${1/_/} SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_LOCALID=0 SLURMD_NODENAME=$2 \
+		SLURM_CPUS_ON_NODE=2 \
+		SLURM_TASKS_PER_NODE=1 setsid bash -c '
+		bash "$0/script" >>"$(cat "$0/log")" 2>&1 </dev/null &
+		echo $! >"$0/pid"
+		wait $!
+		echo $? >"$0/code"' "$at/jobs/$1" >/dev/null 2>&1 </dev/null &
+}
+
+schedule()
+{
+	local job node busy
+	exec 8>"$at/lock"
+	flock 8
+	for job in $(jobs); do
+		[ "$(of "$job" state)" = RUNNING ] && [ -e "$at/jobs/$job/code" ] || continue
+		case $(of "$job" next):$(of "$job" code) in
+		PENDING:*) put "$job" state PENDING; put "$job" next ''; put "$job" reason BeginTime
+			put "$job" restarts 1 ;;
+		*:0) put "$job" state COMPLETED ;;
+		*) put "$job" state FAILED ;;
+		esac
+		[ "$(of "$job" state)" != PENDING ] || put "$job" node ''
+	done
+	[ ! -e "$at/closed" ] || return
+	for job in $(jobs); do
+		[ "$(of "$job" state)" = PENDING ] && [ -z "$(of "$job" restarts)" ] || continue
+		for node in v1 v2 k1 k2; do
+			busy=$(grep -lx RUNNING "$at"/jobs/*/state 2>/dev/null | while read -r one; do
+				cat "${one%/state}/node"; done)
+			[[ $'\n'$busy$'\n' != *$'\n'$node$'\n'* ]] && [ ! -e "$at/down.$node" ] || continue
+			begin "$job" "$node" 8>&-
+			break
+		done
+		[ "$(of "$job" state)" = RUNNING ] || put "$job" reason Resources
+	done
+}
+
+end() { put "$1" state CANCELLED; kill "$(of "$1" pid)" 2>/dev/null; }
+
+case ${0##*/} in
+sinfo) [[ " $* " == *' -p nope '* ]] || printf '%s|127.0.0.1|idle\n' v1 v2 k1 k2 ;;
+sbatch)
+	for word; do
+		case $word in
+		--array=0-*) last=${word#--array=0-} ;;
+		--*) ;;
+		*) script=$word ;;
+		esac
+	done
+	if grep -q '^#SBATCH --mem=9T$' "$script"; then
+		echo "sbatch: error: Requested node configuration is not available" >&2
+		exit 1
+	fi
+	id=$(($(cat "$at/last" 2>/dev/null || echo 0) + 1))
+	echo $id >"$at/last"
+	for i in $(seq 0 "$last"); do
+		mkdir -p "$at/new/${id}_$i"
+		cp "$script" "$at/new/${id}_$i/script"
+		sed -n 's/^#SBATCH --job-name=//p' "$script" >"$at/new/${id}_$i/name"
+		sed -n "s/^#SBATCH --output=\"\(.*\)%A_%a\(.*\)\"$/\1${id}_$i\2/p" "$script" \
+			>"$at/new/${id}_$i/log"
+		echo PENDING >"$at/new/${id}_$i/state"
+		mv "$at/new/${id}_$i" "$at/jobs/"
+	done
+	echo $id
+	;;
+squeue)
+	schedule
+	for word; do [[ $word != --name=* ]] || name=${word#--name=}; done
+	for job in $(jobs); do
+		[ "$(of "$job" name)" = "${name:-$(of "$job" name)}" ] || continue
+		code=$(of "$job" code)
+		restarts=$(of "$job" restarts) reason=$(of "$job" reason) node=$(of "$job" node)
+		echo "$job|$(of "$job" state)|$((${code:-0} * 256))|${restarts:-0}|$node|${reason:-None}|"
+	done
+	;;
+scancel)
+	for word; do
+		case $word in
+		--name=*) name=${word#--name=} ;;
+		--state=PENDING) pending=1 ;;
+		*) ids="${ids:-} $word" ;;
+		esac
+	done
+	for job in ${ids:-$(jobs)}; do
+		[ -z "${name:-}" ] || [ "$(of "$job" name)" = "$name" ] || continue
+		case $(of "$job" state):${pending:-} in
+		PENDING:*|RUNNING:) end "$job" ;;
+		esac
+	done
+	;;
+preempt)        # node: its job has to go, and is in the queue again
+	for job in $(jobs); do
+		[ "$(of "$job" node)" = "$1" ] && [ "$(of "$job" state)" = RUNNING ] || continue
+		put "$job" next PENDING
+		kill "$(of "$job" pid)"
+	done
+	;;
+esac
