@@ -6,7 +6,7 @@ FLOW: `use` at 1280 and at 390 pixels: the token, the list, filter, order, keys,
 priority and size, a job submitted and cancelled, devices, waiting, what-if, prices; light and dark. Of the
 changes those at 390 pixels are of HD_PAGE_ALL alone. `inject`:
 every text of every answer ends in markup, and stays text. `many`: first paint and scrolling of N jobs.
-`run`: the page of one run. Nothing on the console, no request beyond the origin.
+`run`: the page of one run, at --run. Nothing on the console, no request beyond the origin.
 Prints lines `ok: ...`, exit 1 with `FAILED: ...` at the first that is not so; exit 77 without a browser."""
 import argparse
 import base64
@@ -30,7 +30,7 @@ class Page(Browser):
         while not self.value(asked):
             if time.monotonic() > end:
                 raise SystemExit('FAILED: waited for %s: %s' % (what, self.text('body')))
-            time.sleep(0.05)
+            time.sleep(0.1)
         print('ok: ' + what)
 
     def frame(self):
@@ -62,12 +62,12 @@ class Page(Browser):
         wide = self.value('document.documentElement.scrollWidth')
         must(wide <= width, name, 'fits', width, 'pixels, has', wide)
 
-    def enter(self, url, token):
-        self.call('Page.navigate', url=url + '/#token=' + token)
+    def enter(self, url):
+        self.call('Page.navigate', url=url)
         self.until('window.hdPage && hdPage.whole', 'opens by an address with the token')
-        must(token not in self.value('location.href'), 'the token leaves the address')
+        must(url[-64:] not in self.value('location.href'), 'the token leaves the address')
 
-    def clean(self, url):
+    def clean(self, urls):
         taken = 'status of 503'         # of streams that were all taken, as the browser says it
         bad = [e for e in self.events if e['method'] == 'Runtime.exceptionThrown' or
                (e['method'] == 'Log.entryAdded' and taken not in e['params']['entry']['text']) or
@@ -75,7 +75,7 @@ class Page(Browser):
         must(not bad, 'nothing on the console', bad or '')
         asked = {e['params']['request']['url'] for e in self.events
                  if e['method'] == 'Network.requestWillBeSent'}
-        far = [u for u in asked if not u.startswith(url + '/')]
+        far = [u for u in asked if not u.startswith(urls)]
         must(asked and not far, 'no request beyond the origin,', len(asked), 'addresses', far or '')
 
 
@@ -235,7 +235,7 @@ def use(b, a):
         else:
             b.call('Page.navigate', url='about:blank')
             held = taken_streams(a)
-            b.enter(a.url, a.token)
+            b.enter(a.url + '/#token=' + a.token)
             submit_elsewhere(a, job)
             b.until('[...hdPage.store.jobs.values()].some((j) => j.name === "elsewhere")',
                     'a page without a stream sees it')
@@ -312,10 +312,10 @@ def inject(b, a):
         b.go(view) if view != 'jobs' else None
         end = time.monotonic() + 60
         while has not in (b.value('(document.getElementById("main") || {}).innerText') or ''):
-            pump(b, 0.2)
+            pump(b, 0.1)
             if time.monotonic() > end:
                 raise SystemExit('FAILED: %s shows %s' % (view, b.text()))
-        pump(b, 0.5)
+        pump(b, 0.2)
         seen[view] = b.value('document.querySelectorAll("img, iframe, body script, .injected").length')
         b.shot(a.shots, 'inject_' + view.replace('/', '_'))
     must(set(seen.values()) == {0} and not b.value('window.hit'), 'markup in every text stays text:', *seen)
@@ -355,8 +355,9 @@ def many(b, a):
 def run(b, a):
     for width, dark in ((1280, False), (390, True)):
         b.screen(width, 800, dark)
-        b.call('Page.navigate', url='about:blank')
-        b.enter(a.url, a.token)
+        if width == 1280:
+            b.call('Page.navigate', url='about:blank')
+            b.enter(a.run)
         b.until('document.querySelectorAll("svg.plot path.line").length === 3', 'curves of the run')
         b.until('document.querySelectorAll("main table tbody tr").length >= 2', 'its workers')
         must(b.value('document.getElementById("tabs").hidden'), 'no views of a scheduler')
@@ -376,6 +377,7 @@ def main():
     p.add_argument('url')
     p.add_argument('token')
     p.add_argument('flow', help='some of use,inject,many,run')
+    p.add_argument('--run', help='the address of the page of a run, with its token')
     p.add_argument('--shots')
     p.add_argument('--job')
     p.add_argument('--jobs', type=int, default=10000)
@@ -387,7 +389,7 @@ def main():
     try:
         for flow in a.flow.split(','):
             {'use': use, 'inject': inject, 'many': many, 'run': run}[flow](b, a)
-        b.clean(a.url)
+        b.clean((a.url + '/', a.run.split('#')[0]) if a.run else a.url + '/')
     finally:
         b.close()
     return 0
