@@ -39,7 +39,8 @@
  *    come before the norms of other buckets (member.h, rule 13), not in the first one of a view, where
  *    others than the chain still have the slots.
  * 8. The chain has those members that hold the slots under the view, or receive them in this step
- *    (`fetchers`). In a restarted step the holders of slots are the chain; no slots are fetched.
+ *    (`fetchers`). In a restarted step the holders of slots are the chain; no slots are fetched,
+ *    and those that came to a member after it had said what it holds count for none.
  * 9. Where some members hold parameters without slots (held.apart), the step is complete when the new
  *    parameters of all buckets that this member holds are here. Else it is complete with the sums of the
  *    buckets in whose line this member is, the norms of the others, and the table.

@@ -185,6 +185,7 @@ static inline bool hd_member_is_partial(const struct hd_member *m)
 void hd_member_progress(struct hd_member *m);
 void hd_member_boundary(struct hd_member *m);             /* BOUNDARY(at) */
 void hd_member_cancel(struct hd_member *m);               /* the open step: what there is of it is void */
+void hd_member_keep_own(struct hd_member *m);             /* slots of other chains count no more */
 /* after AGAIN: sends again all that is here */
 void hd_member_offer_all(struct hd_member *m);
 void hd_member_compute(struct hd_member *m, uint32_t first_pass);

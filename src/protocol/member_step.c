@@ -707,7 +707,7 @@ static void send_due(struct hd_member *m)
 }
 
 /* Slots of other chains would fall behind; those chains have them. */
-static void keep_own(struct hd_member *m)
+void hd_member_keep_own(struct hd_member *m)
 {
 	for (uint32_t b = 0; b < m->x.nbuckets; b++)
 		if (!hd_exchange_chained(&m->x, b))
@@ -727,7 +727,7 @@ static void update(struct hd_member *m)
 	assert(!m->folding);
 	m->updating = true;
 	if (m->config.copies)                             /* what is measured stays as it is */
-		keep_own(m);
+		hd_member_keep_own(m);
 	hd_member_act(m, HD_DO_UPDATE);
 }
 
@@ -757,7 +757,7 @@ void hd_member_progress(struct hd_member *m)
 		assert(!m->folding && !m->held);
 		m->finishing = true;
 		if (hd_member_is_partial(m))
-			keep_own(m);
+			hd_member_keep_own(m);
 		hd_member_act(m, HD_DO_FINISH);
 	}
 }

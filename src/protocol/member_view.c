@@ -394,6 +394,9 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 		return;
 	}
 	assert(!m->folding);                              /* the status was sent */
+	/* slots that came after it count for none: their holder gets parameters over its own roots */
+	if (m->config.copies && m->at == v->step)
+		hd_member_keep_own(m);
 	if (v->ndoubled && !hd_member_go_on(m, v)) {
 		hd_member_break(m, 1, "a view goes on with a step in which this worker does not stand");
 		return;
