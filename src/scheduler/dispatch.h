@@ -59,6 +59,12 @@
  * 15. Limits (quotas) hold at each moment: the sum of the leases of the jobs of a limit, those that are being
  *    left included, never exceeds it. A job that no room is left for waits as QUOTA, and keeps none of the
  *    devices from others.
+ * 16. Windows (window.h) keep devices from jobs: no order starts a worker on such a device from `drain_s`
+ *    before the window begins until it ends, and jobs that it is kept from are asked to leave it then. One
+ *    that has not left as the window begins (or `drain_s` after it was made, if that is later) is killed. The
+ *    jobs of a reservation are given its devices in the order of their ids, as many as they ask for at once,
+ *    until it ends, and take no turns meanwhile; those for which there is no room take part in the rounds.
+ *    A window is taken back by its end, without a record; the caller drops what is over.
  *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold
  * until the next call; one thread at a time. */
@@ -69,6 +75,7 @@
 #include "scheduler/lease.h"
 #include "scheduler/sched_policy.h"
 #include "scheduler/terms.h"
+#include "scheduler/window.h"
 
 enum {
 	HD_DISPATCH_TYPES = 16,                   /* of devices: a job's row has a rate for each */
@@ -78,6 +85,7 @@ enum {
 	HD_DISPATCH_STEPS = 10,                   /* of a stretch that is measured */
 	HD_DISPATCH_WHY = 200,
 	HD_DISPATCH_LIMITS = 6,                   /* of a job: its user's, its account's, its groups' */
+	HD_DISPATCH_WINDOWS = 64,
 };
 
 /* speed: 1 is a plain core */
@@ -124,8 +132,8 @@ struct hd_dispatch_limit { char name[80]; uint32_t devices, running; };
 /* The account that it shares by, under policies that know entities (sched_state.h); name "": none. */
 struct hd_dispatch_entity { char name[72]; double weight; bool fifo; };
 
-/* A job as it is stored, but for `limit` and `entity`, which its caller knows when it starts again. Points in
- * time are seconds; below 0: not yet. */
+/* A job as it is stored, but for `limit`, `entity` and `user`, which its caller knows when it starts again.
+ * Points in time are seconds; below 0: not yet. */
 struct hd_dispatch_job {
 	uint64_t id;                              /* ascending with arrival, from 1 */
 	uint32_t scale, min, max, nvns;           /* max 0: not elastic */
@@ -145,6 +153,7 @@ struct hd_dispatch_job {
 	uint32_t nlimits;
 	struct hd_dispatch_limit limit[HD_DISPATCH_LIMITS];
 	struct hd_dispatch_entity entity;
+	char user[HD_WINDOW_NAME + 1];            /* whose it is, for reservations */
 };
 
 struct hd_dispatch_lease {
@@ -165,6 +174,7 @@ struct hd_dispatch_lease {
 	X(WEIGHT,   "job, value",                  "another priority")                                       \
 	X(SCALE,    "job, n",                      "devices at once from the next boundary on, steps/s in proportion") \
 	X(DEVICE,   "device, ok",                  "it may be used, or not")                                 \
+	X(WINDOW,   "window, ok",                  "devices are kept from jobs for a time, or not any more (by its name)") \
 	X(SEEN,     "job, lease, step, n",         "its run goes on: steps committed, workers that take part") \
 	X(PROCESS,  "job, device, ok, code",       "a worker of the job is on the device, or none; exit code, -1 not known") \
 	X(ENDED,    "job, lease, code, step, early, text", "its run is over")                                \
@@ -188,6 +198,7 @@ struct hd_dispatch_event {
 	bool ok, early;
 	const char *text;
 	const struct hd_dispatch_job *row;
+	const struct hd_kept *window;
 };
 
 /*        id         name        payload           what the caller does */
@@ -281,8 +292,13 @@ double hd_dispatch_boundary_s(const struct hd_dispatch *dispatch);
 /* zero of the boundaries; below 0: no job came yet */
 double hd_dispatch_began_s(const struct hd_dispatch *dispatch);
 double hd_dispatch_round_s(const struct hd_dispatch *dispatch);
-struct hd_dispatch_device { uint64_t job; bool usable, there, leaving; uint32_t type; };
+/* window: that keeps it from jobs; NULL: none */
+struct hd_dispatch_device { uint64_t job; bool usable, there, leaving; uint32_t type;
+	const struct hd_kept *window; };
 struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch, uint32_t device);
+/* in the order in which they came */
+uint32_t hd_dispatch_nwindows(const struct hd_dispatch *dispatch);
+const struct hd_kept *hd_dispatch_window(const struct hd_dispatch *dispatch, uint32_t i);
 
 /* Why a job is where it is: those of sched_why.h, and
  *        id            name                                                                */
@@ -291,7 +307,8 @@ struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch,
 	X(HELD,         "HELD")           /* its user, or an operator, holds it */                 \
 	X(DEPENDS,      "DEPENDS")        /* it runs after a job that is not over */               \
 	X(ARRAY_FULL,   "ARRAY_FULL")     /* as many tasks of its array run as may at once */           \
-	X(QUOTA,        "QUOTA")          /* the jobs of one of its limits have as much as they may */
+	X(QUOTA,        "QUOTA")          /* the jobs of one of its limits have as much as they may */   \
+	X(RESERVED,     "RESERVED")       /* devices that it needs are kept from it for a time */
 
 struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s,
 	priority; };

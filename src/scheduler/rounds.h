@@ -98,6 +98,7 @@ void hd_rounds_stale(struct hd_rounds *rounds);                       /* a price
 /* A device that is lost, or back: no longer or again handed out. Makes the shares stale. */
 void hd_rounds_device(struct hd_rounds *rounds, uint32_t device, bool usable);
 
+bool hd_rounds_device_usable(const struct hd_rounds *rounds, uint32_t device);
 uint32_t hd_rounds_usable(const struct hd_rounds *rounds, uint32_t type);        /* devices of it */
 
 bool hd_rounds_due(const struct hd_rounds *rounds, double now_s);

@@ -23,9 +23,9 @@ bool dispatch_wants(const struct live *j, uint32_t device)
 	return false;
 }
 
-static bool is_free(const struct hd_dispatch *d, uint32_t device)
+static bool is_free(const struct hd_dispatch *d, const struct live *j, uint32_t device)
 {
-	return !d->device[device].job && !d->device[device].there && d->device[device].usable;
+	return !d->device[device].job && !d->device[device].there && dispatch_may_use(d, j, device);
 }
 
 static uint32_t count_free(const struct hd_dispatch *d, const struct live *j)
@@ -33,7 +33,7 @@ static uint32_t count_free(const struct hd_dispatch *d, const struct live *j)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < j->ntarget; i++)
-		n += is_free(d, j->target[i]);
+		n += is_free(d, j, j->target[i]);
 	return n;
 }
 
@@ -47,6 +47,7 @@ static void grant(struct hd_dispatch *d, struct live *j, uint32_t device)
 		j->lease.device[at] = j->lease.device[at - 1];
 	j->lease.device[at] = device;
 	d->device[device] = (struct device){ .job = j->row.id, .type = d->device[device].type, .usable = true,
+		.window = d->device[device].window, .placed = d->device[device].placed,
 		.asked_s = -INFINITY, .code = -1 };
 	j->lease_dirty = true;
 }
@@ -165,6 +166,9 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	if (!draining)
 		drain(d, j, HD_LEASE_ON_ENDED);
 	j->lease.over = j->lease_dirty = true;
+	/* it took steps before it was seen: between two looks */
+	if (j->row.from_s < 0 && j->row.done > j->first_step && !draining && !j->going)
+		j->row.from_s = j->lease.since_s;
 	dispatch_stop_counting(d, &j->row);
 	j->going = false;
 	j->n_seen = 0;
@@ -227,7 +231,7 @@ static enum hd_err leave_all(struct hd_dispatch *d, struct live *j, struct hd_di
 		there |= d->device[j->lease.device[i]].there;
 	if (!there && j->lease.over)
 		return let_go(d, j);
-	if (d->now_s >= j->lease.until_s && j->lease.state == HD_LEASE_DRAIN) {
+	if ((d->now_s >= j->lease.until_s || dispatch_overdue(d, j)) && j->lease.state == HD_LEASE_DRAIN) {
 		dispatch_turn(j, HD_LEASE_ON_LATE);
 		j->asked_s = -INFINITY;
 		if ((err = dispatch_note(d, j->row.id, "late", "it did not leave within %g s, and is killed",
@@ -282,7 +286,7 @@ static enum hd_err ask_workers(struct hd_dispatch *d, struct live *j, struct hd_
 	for (uint32_t i = 0; i < j->lease.n && !err; i++) {
 		struct device *v = &d->device[j->lease.device[i]];
 		bool goes = v->there && (v->leaving || v->whose != j->row.id), comes = !v->there &&
-			!v->leaving;
+			!v->leaving && dispatch_may_use(d, j, j->lease.device[i]);
 		if (d->now_s < v->asked_s + again_s(v) || (!goes && !comes))
 			continue;
 		v->asked_s = d->now_s;
@@ -359,7 +363,7 @@ static enum hd_err change(struct hd_dispatch *d, struct live *j)
 			names_of(d, j->target, j->ntarget, text));
 	}
 	for (uint32_t i = 0, room = dispatch_quota_room(d, j); i < j->ntarget && room; i++)
-		if (!dispatch_holds(j, j->target[i]) && is_free(d, j->target[i])) {
+		if (!dispatch_holds(j, j->target[i]) && is_free(d, j, j->target[i])) {
 			room -= room != UINT32_MAX;
 			if (!changed)
 				dispatch_measure(d, j);
@@ -411,6 +415,10 @@ static enum hd_err go_on(struct hd_dispatch *d, struct live *j, struct hd_diag *
 		return failed(d, j, "it was not seen to run in time");
 	}
 	let_go_of_left(d, j);
+	if (dispatch_overdue(d, j)) {
+		drain(d, j, HD_LEASE_ON_LEAVE);
+		return leave_all(d, j, diag);
+	}
 	enum hd_err err = change(d, j);
 	let_go_of_left(d, j);
 	if (!err && j->lease.state == HD_LEASE_DRAIN)

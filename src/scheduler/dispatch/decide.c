@@ -377,7 +377,7 @@ static enum hd_err adopt(struct hd_dispatch *d, const struct hd_round *round, st
 {
 	for (uint32_t i = 0; i < d->njobs; i++) {
 		d->job[i]->run.nmembers = 0;
-		d->job[i]->ntarget = 0;
+		d->job[i]->ntarget = d->job[i]->window ? d->job[i]->ntarget : 0;
 	}
 	for (uint32_t i = 0; i < round->nruns; i++) {
 		const struct hd_round_run *run = &round->run[i];
@@ -427,7 +427,7 @@ static void leave_what_is_out_of_service(struct hd_dispatch *d)
 		struct live *j = d->job[i];
 		bool out = false;
 		for (uint32_t k = 0; k < j->ntarget; k++)
-			out |= !d->device[j->target[k]].usable;
+			out |= !dispatch_may_use(d, j, j->target[k]);
 		if (!out)
 			continue;
 		dispatch_charge(d, d->now_s);

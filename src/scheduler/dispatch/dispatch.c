@@ -301,11 +301,13 @@ ON(device)
 	if (v->usable == e->ok)
 		return HD_OK;
 	v->usable = e->ok;
-	hd_rounds_device(d->rounds, e->device, e->ok);
+	dispatch_tell_device(d, e->device);
 	d->freed = true;
 	return dispatch_note(d, 0, "device", "%s-%u %s", d->type[v->type].name,
 		e->device - d->first_device[v->type], e->ok ? "is back" : "is out of service");
 }
+
+ON(window) { (void)j; return dispatch_on_window(d, e, diag); }
 
 static bool is_whole(const struct hd_dispatch *d, const struct live *j)
 {
@@ -394,7 +396,9 @@ static const struct { enum hd_err (*on)(struct hd_dispatch *, struct live *, con
 	[HD_DISPATCH_IN_SUBMIT] = { on_submit, 0 }, [HD_DISPATCH_IN_CANCEL] = { on_cancel, NEEDS_JOB },
 		[HD_DISPATCH_IN_HOLD] = { on_hold, NEEDS_JOB },
 	[HD_DISPATCH_IN_WEIGHT] = { on_weight, NEEDS_JOB }, [HD_DISPATCH_IN_SCALE] = { on_scale, NEEDS_JOB },
-	[HD_DISPATCH_IN_DEVICE] = { on_device, NEEDS_DEVICE }, [HD_DISPATCH_IN_SEEN] = { on_seen, NEEDS_JOB },
+	[HD_DISPATCH_IN_DEVICE] = { on_device, NEEDS_DEVICE },
+		[HD_DISPATCH_IN_WINDOW] = { on_window, 0 },
+	[HD_DISPATCH_IN_SEEN] = { on_seen, NEEDS_JOB },
 	[HD_DISPATCH_IN_PROCESS] = { on_process, NEEDS_DEVICE },
 	[HD_DISPATCH_IN_ENDED] = { on_ended, NEEDS_JOB },
 	[HD_DISPATCH_IN_SHARES] = { on_shares, 0 }, [HD_DISPATCH_IN_GIVE_UP] = { on_give_up, 0 },
@@ -451,13 +455,17 @@ enum hd_err hd_dispatch_step(struct hd_dispatch *d, const struct hd_dispatch_eve
 	if (d->open && !err)
 		err = dispatch_limits(d, diag);
 	if (d->open && !err)
+		err = dispatch_windows(d, diag);
+	if (d->open && !err)
 		err = dispatch_decide(d, diag);
 	extend(d);
 	if (!err && d->open)
 		err = dispatch_carry(d, diag);
 	/* a job ended on the way: its devices are offered in the same call */
 	if (!err && d->open && d->freed) {
-		err = dispatch_decide(d, diag);
+		err = dispatch_windows(d, diag);
+		if (!err)
+			err = dispatch_decide(d, diag);
 		if (!err)
 			err = dispatch_carry(d, diag);
 	}
@@ -472,6 +480,7 @@ double hd_dispatch_next_s(const struct hd_dispatch *d)
 {
 	double next = d->open ? d->boundary_s : d->now_s;
 
+	next = fmin(next, dispatch_windows_s(d));
 	for (uint32_t i = 0; i < d->njobs; i++)
 		next = fmin(next, dispatch_patience_s(d, d->job[i]));
 	for (uint32_t v = 0; v < d->ndevices; v++)
@@ -577,6 +586,7 @@ void hd_dispatch_destroy(struct hd_dispatch *d)
 	hd_free(d->job);
 	hd_free(d->quota);
 	hd_free(d->entity);
+	hd_free(d->window);
 	hd_free(d->device);
 	hd_free(d->out);
 	hd_rounds_destroy(d->rounds);
@@ -663,5 +673,6 @@ struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *d, uint32
 {
 	const struct device *v = &d->device[device];
 
-	return (struct hd_dispatch_device){ v->job, v->usable, v->there, v->leaving, v->type };
+	return (struct hd_dispatch_device){ v->job, v->usable, v->there, v->leaving, v->type,
+		dispatch_window_of(d, device) };
 }

@@ -15,7 +15,8 @@ enum { WORKER_STARTS = 6 };                       /* without one that takes part
 struct device {
 	uint64_t job;                             /* whose lease it is in; 0: none */
 	uint32_t type;
-	bool usable, there, leaving;
+	bool usable, there, leaving, placed;      /* placed: with a job of its reservation, in this call */
+	uint32_t window;                          /* that keeps it from jobs; 0: none */
 	uint64_t whose;                           /* job of the worker that is there */
 	uint32_t starts;                          /* of workers, since one was seen to take part */
 	double asked_s;                           /* of the last order about it */
@@ -30,6 +31,7 @@ struct live {
 	bool going;                               /* its run was seen */
 	/* rule 12: its terms let it take part; the rounds have it */
 	bool admitted, in_rounds;
+	uint32_t window;                          /* reservation that gives it devices; 0: the rounds do */
 	bool warned;                              /* its limit is near, and that was said */
 	bool again;                               /* after its run left: it commits to start elsewhere */
 	bool killed;                              /* by us, for being late */
@@ -43,6 +45,8 @@ struct live {
 	double from_s, rate_now;
 	uint64_t from_step, first_step;           /* first: when its run began */
 };
+
+struct live_window { struct hd_kept is; uint32_t id; double came_s; };
 
 /* What a policy is asked, and the policy: all that `solve` needs, so that it may outlive the machine. */
 struct hd_dispatch_question {
@@ -70,6 +74,9 @@ struct hd_dispatch {
 	struct hd_dispatch_limit *quota;          /* owned */
 	struct hd_dispatch_entity *entity;        /* owned */
 	uint32_t nquotas, quotas_cap, nentities, entities_cap;
+	struct live_window *window;               /* owned */
+	uint32_t nwindows, windows_cap, last_window;      /* last: the newest id */
+	bool kept;                                /* a window came or went in this call */
 	struct live **job;                        /* owned, by id */
 	uint32_t njobs, jobs_cap;
 	double began_s, boundary_s, charged_s, now_s;
@@ -130,6 +137,19 @@ HD_MUST_USE enum hd_err dispatch_limits(struct hd_dispatch *d, struct hd_diag *d
 double dispatch_limit_s(const struct hd_dispatch *d, const struct live *j);
 /* ends what was counted as running */
 void dispatch_stop_counting(const struct hd_dispatch *d, struct hd_dispatch_job *row);
+
+/* windows.c: rule 16. */
+HD_MUST_USE enum hd_err dispatch_on_window(struct hd_dispatch *d, const struct hd_dispatch_event *e,
+	struct hd_diag *diag);
+/* those that time begins or ends; gives reserved devices to their jobs */
+HD_MUST_USE enum hd_err dispatch_windows(struct hd_dispatch *d, struct hd_diag *diag);
+double dispatch_windows_s(const struct hd_dispatch *d);       /* when time changes something */
+void dispatch_tell_device(struct hd_dispatch *d, uint32_t device);
+bool dispatch_may_use(const struct hd_dispatch *d, const struct live *j, uint32_t device);
+/* it has a device that it should have left by now */
+bool dispatch_overdue(const struct hd_dispatch *d, const struct live *j);
+const struct hd_kept *dispatch_window_of(const struct hd_dispatch *d, uint32_t device);
+bool dispatch_window_why(const struct hd_dispatch *d, const struct live *j, struct hd_dispatch_why *why);
 
 /* carry.c: from what is held towards the targets. */
 HD_MUST_USE enum hd_err dispatch_carry(struct hd_dispatch *d, struct hd_diag *diag);

@@ -72,6 +72,8 @@ static void put_row(struct hd_json_writer *w, const char *key, const struct hd_d
 	hd_json_put_i64(w, "exit", r->exit);
 	hd_json_put_bool(w, "cancel", r->cancel);
 	put_terms(w, r);
+	if (r->user[0])
+		hd_json_put_text(w, "user", r->user);
 	hd_json_open_array(w, "rate");
 	for (uint32_t t = 0; t < ntypes; t++) {
 		hd_json_open_array(w, NULL);
@@ -179,6 +181,20 @@ static enum hd_err read_limits(const struct hd_json *json, struct hd_dispatch_jo
 	return err;
 }
 
+/* Whose a job is; of none in a log that does not say. */
+static enum hd_err read_user(const struct hd_json *json, char user[HD_WINDOW_NAME + 1], struct hd_diag *diag)
+{
+	const char *text = "";
+	enum hd_err err = hd_json_find(json, "user") ? hd_json_get_text(json, "user", &text, diag) : HD_OK;
+
+	if (!err && strlen(text) > HD_WINDOW_NAME)
+		err = hd_fail(diag, HD_E_INPUT, "the user of a job of the log: at most %d bytes",
+			HD_WINDOW_NAME);
+	if (!err)
+		snprintf(user, HD_WINDOW_NAME + 1, "%s", text);
+	return err;
+}
+
 static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *r, struct hd_diag *diag)
 {
 	uint32_t state = 0;
@@ -196,6 +212,8 @@ static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *
 	r->state = (enum hd_dispatch_state)state;
 	if (!err)
 		err = read_terms(json, r, diag);
+	if (!err)
+		err = read_user(json, r->user, diag);
 	if (!err)
 		err = hd_json_get(json, "rate", HD_JSON_ARRAY, &rates, diag);
 	for (size_t t = 0; !err && t < hd_json_count(rates); t++) {
@@ -240,6 +258,35 @@ static enum hd_err read_lease(const struct hd_json *json, uint64_t job, struct h
 }
 
 /* ---- lines ---- */
+
+static void put_window(struct hd_json_writer *w, const struct hd_kept *window)
+{
+	hd_json_open_object(w, "window");
+	hd_window_put(window, w);
+	hd_json_open_array(w, "device");
+	for (uint32_t i = 0; i < window->ndevices; i++)
+		hd_json_put_i64(w, NULL, window->device[i]);
+	hd_json_close(w);
+	hd_json_close(w);
+}
+
+static enum hd_err read_window(const struct hd_json *json, struct hd_kept *window, struct hd_diag *diag)
+{
+	const struct hd_json *devices = NULL;
+	enum hd_err err = hd_window_get(json, window, diag);
+
+	if (!err)
+		err = hd_json_get(json, "device", HD_JSON_ARRAY, &devices, diag);
+	for (size_t i = 0; !err && i < hd_json_count(devices); i++) {
+		int64_t v = 0;
+		if (i >= HD_WINDOW_DEVICES)
+			return hd_fail(diag, HD_E_INPUT, "a window of the log has more than %d devices",
+				HD_WINDOW_DEVICES);
+		err = hd_json_as_i64(hd_json_item(devices, i), 0, UINT32_MAX, &v, diag);
+		window->device[window->ndevices++] = (uint32_t)v;
+	}
+	return err;
+}
 
 static struct hd_json_writer line(struct hd_dispatch *d)
 {
@@ -329,6 +376,8 @@ static void put_event(struct hd_json_writer *w, const struct hd_dispatch_event *
 		hd_json_put_bool(w, "early", true);
 	if (e->text)
 		hd_json_put_text(w, "text", e->text);
+	if (e->window)
+		put_window(w, e->window);
 	if (e->row && e->n < 2)
 		put_row(w, "row", e->row, ntypes);
 	if (!e->row || e->n < 2)
@@ -453,6 +502,12 @@ static enum hd_err read_event(const struct hd_json *json, struct hd_dispatch_eve
 		err = hd_json_get_bool(json, "early", &e->early, diag);
 	if (!err && hd_json_find(json, "text"))
 		err = hd_json_get_text(json, "text", &e->text, diag);
+	if (!err && hd_json_find(json, "window")) {
+		struct hd_kept *window = hd_arena_take(arena, 1, sizeof *window);
+		err = window ? read_window(hd_json_find(json, "window"), window, diag) :
+			hd_fail(diag, HD_E_NOMEM, "no memory for a window");
+		e->window = window;
+	}
 	if (!err && hd_json_find(json, "row")) {
 		err = read_row(hd_json_find(json, "row"), row, diag);
 		e->row = row;

@@ -58,6 +58,7 @@ void dispatch_withdraw(struct hd_dispatch *d, struct live *j)
 	if (j->in_rounds)
 		hd_rounds_leave(d->rounds, j->row.id);
 	j->admitted = j->in_rounds = false;
+	j->window = 0;
 	j->run.nmembers = 0;
 	j->ntarget = 0;
 	d->freed = true;

@@ -17,7 +17,7 @@
  * that keeps what was stored. The machine can be dropped at any record or order and is rebuilt from
  * that disk. Nothing here looks at how the machine decides. */
 
-enum { DEVICES = 6, JOBS = 24, STEP_PER_S = 5 };
+enum { DEVICES = 6, JOBS = 24, STEP_PER_S = 5, WINDOWS = 8, DRAIN_S = 15 };
 
 static const struct hd_dispatch_type types[] = { { "fast", 3, 2, 2 }, { "slow", 3, 1, 1 } },
 	one[] = { { "only", DEVICES, 1, 1 } };
@@ -38,12 +38,16 @@ struct world {
 	uint32_t njobs;
 	struct hd_dispatch_job row[JOBS + 1];
 	struct hd_dispatch_lease lease[JOBS + 1];
+	struct hd_kept window[WINDOWS];         /* name "": none; came_s: of the machine that knows it */
+	double came_s[WINDOWS];
+	const char *user;                         /* of jobs that are submitted; NULL: none */
 	/* out there */
 	uint64_t worker[DEVICES];         /* job of the worker there; 0: none */
 	bool device_out[DEVICES], barren[DEVICES];       /* barren: whoever is started there ends at once */
 	struct fake_run run[JOBS + 1];
 	double speed_of[JOBS + 1], ran_s[JOBS + 1];      /* ran: with workers, in all its runs */
 	bool stubborn[JOBS + 1];          /* does not obey STOP */
+	bool clings[JOBS + 1];            /* nor its workers LEAVE */
 	/* when the machine is to be dropped */
 	int crash_at, point;              /* records and orders so far; below 0: never */
 	uint32_t crashes, nresized, nmoved, nkilled, nstarts, nheld;
@@ -160,8 +164,30 @@ static inline void do_start(struct world *w, const struct hd_dispatch_out *o)
 	w->nstarts++;
 }
 
+/* By the disk alone: whether the device is kept from the job, so long before the window begins. */
+static inline bool is_kept(const struct world *w, uint64_t job, uint32_t device, double before_s)
+{
+	bool reserved = false, its = false, closed = false;
+
+	for (uint32_t i = 0; i < WINDOWS; i++) {
+		const struct hd_kept *of = &w->window[i];
+		bool there = false;
+		for (uint32_t k = 0; k < of->ndevices; k++)
+			there |= of->device[k] == device;
+		if (!of->name[0] || !there || w->now_s < of->from_s - before_s || w->now_s >= of->until_s)
+			continue;
+		closed |= of->kind != HD_WINDOW_RESERVED;
+		reserved |= of->kind == HD_WINDOW_RESERVED;
+		its |= of->kind == HD_WINDOW_RESERVED && !strcmp(of->user, w->row[job].user);
+	}
+	return closed || (reserved && !its);
+}
+
 static inline void do_worker(struct world *w, const struct hd_dispatch_out *o)
 {
+	CHECK(!is_kept(w, o->job, o->device, DRAIN_S),
+		"a worker of job %llu on device %u, which a window keeps", (unsigned long long)o->job,
+		o->device);
 	CHECK(leased(w, o->job, o->device),
 		"a worker of job %llu on device %u, which the disk knows in no lease of it",
 		(unsigned long long)o->job,
@@ -185,6 +211,8 @@ static inline void do_leave(struct world *w, const struct hd_dispatch_out *o)
 {
 	uint64_t job = w->worker[o->device];
 
+	if (w->clings[job] && w->run[job].alive)
+		return;
 	if (w->run[job].alive && workers_of(w, job) == 1)
 		end_run(w, job, 75);              /* the others died meanwhile: the last one commits */
 	w->worker[o->device] = 0;
@@ -231,7 +259,7 @@ static inline bool is_record(const struct hd_dispatch_out *o) { return o->kind <
 static inline void build(struct world *w)
 {
 	const struct hd_dispatch_setting set = { .policy = w->policy, .round_s = 20, .min_reset_s = 5,
-		.move_s = 1, .start_s = 30, .drain_s = 15,
+		.move_s = 1, .start_s = 30, .drain_s = DRAIN_S,
 		.ntypes = strcmp(w->policy, "wfs") ? 2 : 1, .type = strcmp(w->policy, "wfs") ? types : one,
 		.began_s = w->njobs ? 0 : -1,
 		.apart = apart };
@@ -241,6 +269,12 @@ static inline void build(struct world *w)
 	for (uint64_t id = 1; id <= w->njobs; id++)
 		if (w->row[id].state == HD_DISPATCH_OPEN || w->lease[id].state != HD_LEASE_RELEASED)
 			CHECK(!hd_dispatch_restore(w->d, &w->row[id], &w->lease[id], &diag), "%s", diag.text);
+	for (uint32_t i = 0; i < WINDOWS; i++)
+		if (w->window[i].name[0] && w->window[i].until_s > w->now_s) {
+			w->came_s[i] = w->now_s;
+			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_WINDOW,
+				.window = &w->window[i], .ok = true });
+		}
 	for (uint32_t v = 0; v < DEVICES; v++) {
 		if (w->device_out[v])
 			(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
@@ -425,6 +459,7 @@ static inline void submit_on(struct world *w, uint64_t steps, uint32_t scale,
 			row[i].terms = *terms;
 			row[i].terms.array = n ? first : 0;
 			row[i].terms.index = i;
+			snprintf(row[i].user, sizeof row[i].user, "%s", w->user ? w->user : "");
 			for (uint32_t k = 0; k < terms->nafter; k++) {
 				struct hd_after *a = &row[i].terms.after[k];
 				a->now = judge(w, a);

@@ -158,5 +158,11 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 			"%u devices are given to it, and others are about to leave them", j->ntarget);
 		return HD_OK;
 	}
+	if (explain_terms(j, why))
+		return HD_OK;
+	if (dispatch_window_why(d, j, why)) {
+		why->code = codes[WHY_RESERVED];
+		return HD_OK;
+	}
 	return explain_share(d, j, now_s, what_if, stop, why, diag);
 }

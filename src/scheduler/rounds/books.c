@@ -304,6 +304,8 @@ void hd_rounds_device(struct hd_rounds *r, uint32_t device, bool usable)
 	r->usable[device] = usable;
 }
 
+bool hd_rounds_device_usable(const struct hd_rounds *r, uint32_t device) { return r->usable[device]; }
+
 uint32_t hd_rounds_usable(const struct hd_rounds *r, uint32_t type)
 {
 	uint32_t n = 0;
