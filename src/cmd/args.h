@@ -176,6 +176,14 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ARRAY,       0,   "array",         TEXT,   "0-9[%K]", "a job for each index, at most K at once; {index} in -s and --name is the task's") \
 	X(TIME,        0,   "time",          TEXT,   "T",       "of running, as 45min, 12h: at its end the job commits and ends") \
 	X(EXPECT,      0,   "expect",        TEXT,   "T",       "how long it would run on its fastest type: a guess for policies") \
+	X(REASON,      0,   "reason",        TEXT,   "TEXT",    "why, a line for people")                           \
+	X(WINDOW_FOR,  0,   "for",           TEXT,   "T",       "how long it lasts, as 90s, 45min, 12h or 3d")      \
+	X(WINDOW_UNTIL, 0,  "until",         TEXT,   "T",       "when it ends: a time from now, or a date (2026-12-01T08:00:00Z)") \
+	X(WINDOW_FROM, 0,   "from",          TEXT,   "T",       "when it begins (now): a time from now, or a date (2026-12-01T08:00:00Z)") \
+	X(WINDOW_DEVICES, 0, "devices",      TEXT,   "TYPE:N,...", "which devices: TYPE:N, a type (all of it), or one by name") \
+	X(WINDOW_USER, 0,   "user",          TEXT,   "NAME",    "for jobs of this user")                            \
+	X(WINDOW_ACCOUNT, 0, "account",      TEXT,   "NAME",    "for jobs of this account (users.yaml)")            \
+	X(MAINTENANCE, 0,   "maintenance",   FLAG,   "",        "for no jobs at all")                               \
 	X(TASKS,       0,   "tasks",         FLAG,   "",        "all tasks of its array; jobs: a line for each")   \
 	X(WEIGHT,      0,   "weight",        TEXT,   "X",       "of the job: twice as much, twice the share")      \
 	X(SCALE,       0,   "scale",         TEXT,   "N",       "devices that the job wants at once")              \

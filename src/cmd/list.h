@@ -29,6 +29,10 @@
 	X(hold) \
 	X(release) \
 	X(prio) \
+	X(drain) \
+	X(undrain) \
+	X(reserve) \
+	X(unreserve) \
 	X(sweep) \
 	X(user_show) \
 	X(user_token) \

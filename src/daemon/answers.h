@@ -200,6 +200,27 @@
 	X(struct hd_fields_list, hosts, .of = &hd_answer_host_fields, .about = "each, by name")             \
 	X(int64_t, left_out, .about = "summaries of workers that had no room; 0: all are in it")
 
+/* A drain, maintenance, a reservation. */
+#define HD_ANSWER_WINDOW(X)                                                                                 \
+	X(const char *, name, .about = "its name", .head = "window", .width = 20)                           \
+	X(const char *, kind, .about = "drain, maintenance or reserved", .head = "kind", .width = 12)       \
+	X(bool, now, .about = "it has begun")                                                               \
+	X(double, from_s, .about = "when it begins, of the daemon's clock", .unit = "s",                    \
+		.head = "from s", .width = 10, .digits = 1, .fixed = true)                                  \
+	X(double, until_s, .about = "when it ends; -1: when it is taken back", .unit = "s",                 \
+		.head = "until s", .width = 10, .digits = 1, .fixed = true)                                 \
+	X(int64_t, devices_n, .about = "devices that it keeps from others", .head = "devices", .width = 8)  \
+	X(const char *, of, .about = "the user or account that it is for; empty: none", .head = "for",      \
+		.width = 12)                                                                                \
+	X(const char *, user, .about = "the user that it is for; empty: none")                              \
+	X(const char *, account, .about = "the account that it is for; empty: none")                        \
+	X(const char *, reason, .about = "why", .head = "reason", .width = 30)                              \
+	X(struct hd_fields_texts, devices, .about = "their names")
+
+#define HD_ANSWER_WINDOWS(X)                                                                                \
+	X(double, now_s, .about = "the daemon's clock", .unit = "s")                                        \
+	X(struct hd_fields_list, windows, .of = &hd_answer_window_fields, .about = "in the order in which they came")
+
 #define HD_ANSWER_STATUS(X)                                                                                 \
 	X(int64_t, pid, .about = "the daemon's process")                                                    \
 	X(const char *, dir, .about = "its folder")                                                         \
@@ -217,7 +238,9 @@
 	X(struct hd_fields_list, running, .of = &hd_answer_job_fields,                                      \
 		.about = "jobs with devices, 100 at most")                                                  \
 	X(struct hd_fields_list, slow, .of = &hd_answer_host_fields, .may_lack = true,                      \
-		.about = "devices that are slow across jobs")
+		.about = "devices that are slow across jobs")                                               \
+	X(struct hd_fields_list, windows, .of = &hd_answer_window_fields, .may_lack = true,                 \
+		.about = "drains, maintenance and reservations that hold or will")
 
 #define HD_ANSWER_POOL(X)                                                                                   \
 	X(const char *, type, .about = "of devices")                                                        \
@@ -231,7 +254,10 @@
 	X(const char *, name, .about = "its name")                                                          \
 	X(const char *, type, .about = "its type")                                                          \
 	X(const char *, state, .about = "what it does")                                                     \
-	X(int64_t, job, .about = "the job that has it; 0: none")
+	X(int64_t, job, .about = "the job that has it; 0: none")                                            \
+	X(const char *, window, .may_lack = true,                                                           \
+		.about = "the drain, maintenance or reservation that keeps it from jobs; empty: none")      \
+	X(const char *, kept, .may_lack = true, .about = "of that: kind, end and reason; empty: none")
 
 #define HD_ANSWER_POOLS(X)                                                                                  \
 	X(struct hd_fields_list, pools, .of = &hd_answer_pool_fields, .about = "by type")                   \
@@ -358,6 +384,8 @@
 	X(type,                HD_ANSWER_TYPE,       "devices of a type")                                   \
 	X(host,                HD_ANSWER_HOST,       "a device, and whether it is slow across jobs")         \
 	X(hosts,               HD_ANSWER_HOSTS,      "devices, and which are slow across jobs")             \
+	X(window,              HD_ANSWER_WINDOW,     "devices that are kept from jobs for a time")         \
+	X(windows,             HD_ANSWER_WINDOWS,    "drains, maintenance and reservations")               \
 	X(status,              HD_ANSWER_STATUS,     "the cluster at a glance")                             \
 	X(pool,                HD_ANSWER_POOL,       "a pool")                                              \
 	X(device,              HD_ANSWER_DEVICE,     "a device")                                            \

@@ -74,7 +74,8 @@ static void the_cluster_is_written_as_before(void **state)
 		{ "slow", 1, 1, 0, 0, 0, 0.5 } };
 	static const struct hd_answer_pool pools[] = {
 		{ "slow", 1, 0.5, 0, "CPU quota (control group, version 1)" } };
-	static const struct hd_answer_device devices[] = { { 1, "slow-0", "slow", "busy", 2 } };
+	static const struct hd_answer_device devices[] = { { 1, "slow-0", "slow", "busy", 2, "fans",
+		"new ones" } };
 	(void)state;
 
 	CHECK_ANSWER(status, "{\"pid\":7172,\"dir\":\"/tmp/d\",\"policy\":\"fifo\",\"asked_s\":-1,"
@@ -86,7 +87,7 @@ static void the_cluster_is_written_as_before(void **state)
 		"\"lost\":0,"
 		"\"price_usd_h\":0,\"speed\":1},{\"type\":\"slow\",\"devices\":1,\"busy\":1,\"free\":0,"
 		"\"lost\":0,\"price_usd_h\":0,\"speed\":0.5}],\"running\":[" RUNNING "}],\"slow\":[" SLOW
-		"]}", .pid = 7172,
+		"],\"windows\":[]}", .pid = 7172,
 		.dir = "/tmp/d", .policy = "fifo", .asked_s = -1, .late = "", .round_s = 1,
 		.now_s = 8.436666758000001, .boundary_s = 8.970112204, .counts = { counts, 7 },
 		.types = { .at = types, .n = 2 }, .running = { .at = &running, .n = 1 },
@@ -95,7 +96,8 @@ static void the_cluster_is_written_as_before(void **state)
 		.left_out = 3);
 	CHECK_ANSWER(pools, "{\"pools\":[{\"type\":\"slow\",\"devices\":1,\"speed\":0.5,\"price_usd_h\":0,"
 		"\"means\":\"CPU quota (control group, version 1)\"}],\"devices\":[{\"id\":1,"
-		"\"name\":\"slow-0\",\"type\":\"slow\",\"state\":\"busy\",\"job\":2}]}",
+		"\"name\":\"slow-0\",\"type\":\"slow\",\"state\":\"busy\",\"job\":2,"
+		"\"window\":\"fans\",\"kept\":\"new ones\"}]}",
 		.pools = { .at = pools, .n = 1 }, .devices = { .at = devices, .n = 1 });
 	CHECK_ANSWER(backup, "{\"folder\":\"/b\",\"program\":\"heddle 0.1.0\",\"t\":1795551140.5,\"jobs\":41,"
 		"\"last\":43,\"event\":44,\"size_bytes\":73728,\"store\":2,\"sha256\":\"ab\"}",

@@ -237,6 +237,8 @@ enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct
 
 	if (!err)
 		err = hd_jobs_list(d->jobs, "live", 0, UINT32_MAX, restore_one, &restoring, diag);
+	if (!err)
+		err = daemon_restore_windows(d, restoring.dispatch, diag);
 	if (err)
 		hd_dispatch_destroy(restoring.dispatch);
 	else

@@ -582,7 +582,8 @@ ANSWER(status)
 		.boundary_s = boundary_s(d), .since_s = d->since_s, .counts = { count, NSTATES },
 		.types = { .at = type, .n = d->spec->pools->ntypes },
 		.running = { .fill = fill_running, .user = &running },
-		.slow = { .fill = fill_slow, .user = d } }, w);
+		.slow = { .fill = fill_slow, .user = d },
+		.windows = { .fill = daemon_fill_windows, .user = d } }, w);
 	return running.err;
 }
 
@@ -614,13 +615,16 @@ static void fill_devices(void *user, struct hd_json_writer *w)
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++) {
 		struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
-		char name[96];
+		char name[96], kept[HD_DAEMON_KEPT];
 		hd_pools_device(d->spec->pools, v, name);
 		hd_fields_put_object(&hd_answer_device_fields, 0, &(struct hd_answer_device){ .id = v,
 			.name = name, .type = d->spec->pools->name[dev.type],
 			.state = dev.leaving || (dev.there && !dev.job) ? "leaving" :
-				dev.job ? dev.there ? "busy" : "starting" : dev.usable ? "free" : "out",
-			.job = daemon_may_of_job(d, dev.job) ? (int64_t)dev.job : 0 }, NULL, w);
+				dev.job ? dev.there ? "busy" : "starting" : !dev.usable ? "out" :
+				dev.window ? hd_window_state(dev.window->kind) : "free",
+			.job = daemon_may_of_job(d, dev.job) ? (int64_t)dev.job : 0,
+			.window = dev.window ? dev.window->name : "",
+			.kept = daemon_kept_text(dev.window, kept) }, NULL, w);
 	}
 }
 
@@ -796,7 +800,8 @@ enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *wh
 		{ "backup", answer_backup }, { "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 		{ "scale", answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },
 		{ "waiting", daemon_show_waiting }, { "ledger", daemon_show_ledger },
-		{ "history", daemon_show_history }, { "me", daemon_show_me }, { "tokens", daemon_show_tokens },
+		{ "history", daemon_show_history }, { "windows", daemon_show_windows },
+		{ "reserve", daemon_make_window }, { "unreserve", daemon_drop_window }, { "me", daemon_show_me }, { "tokens", daemon_show_tokens },
 		{ "token", daemon_make_token }, { "revoke", daemon_revoke_token },
 	};
 	struct hd_daemon *d = self;

@@ -1,6 +1,7 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
- * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_show.c what the
+ * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_windows.c
+ * which are kept from jobs, daemon_show.c what the
  * page draws, daemon_users.c whose a request is and a job runs as, daemon_token.c tokens, submit.c takes jobs
  * in, daemon_until.c those that go on with a run. */
 #ifndef HD_DAEMON_DAEMON_INT_H
@@ -180,6 +181,15 @@ typedef enum hd_err daemon_shows(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_diag *diag);
 daemon_shows daemon_show_run, daemon_show_metrics, daemon_show_waiting, daemon_show_ledger,
 	daemon_show_history;
+/* daemon_windows.c: the questions of frontend.h; those that are stored, to a machine before its first
+ * step. */
+daemon_shows daemon_show_windows, daemon_make_window, daemon_drop_window;
+HD_MUST_USE enum hd_err daemon_restore_windows(struct hd_daemon *d, struct hd_dispatch *dispatch,
+	struct hd_diag *diag);
+void daemon_fill_windows(void *d, struct hd_json_writer *w);
+enum { HD_DAEMON_KEPT = HD_WINDOW_REASON + 80 };
+/* "drain since 30.0 s until 90.0 s: new fans"; NULL: "" */
+const char *daemon_kept_text(const struct hd_kept *window, char text[HD_DAEMON_KEPT]);
 /* daemon_whatif.c: the question "whatif" of frontend.h. */
 HD_MUST_USE enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);

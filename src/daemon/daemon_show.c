@@ -25,7 +25,7 @@ struct hd_answer_type daemon_type(const struct hd_daemon *d, uint32_t t)
 	for (uint32_t v = pools->first_device[t]; v < pools->first_device[t + 1]; v++) {
 		struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
 		type.busy += dev.job || dev.there;
-		type.lost += !dev.usable && !dev.job && !dev.there;
+		type.lost += (!dev.usable || dev.window) && !dev.job && !dev.there;
 	}
 	type.free = type.devices - type.busy - type.lost;
 	return type;

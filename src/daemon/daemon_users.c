@@ -373,6 +373,7 @@ void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card
 	struct hd_users_limit limit[HD_USERS_LIMITS];
 	uint32_t account, n = limits_of(d, card, limit, &account);
 
+	snprintf(row->user, sizeof row->user, "%s", card->user);
 	row->nlimits = n;
 	for (uint32_t i = 0; i < n; i++) {
 		row->limit[i] = (struct hd_dispatch_limit){ .devices = whole(limit[i].quota.most[

@@ -46,6 +46,11 @@
  *	                    more}, price?: {TYPE: per hour}, policy?: a name; changes nothing
  *	device   usable     device: name, usable: bool; takes it out of service, or back
  *	backup   backup     folder: absolute, and not there; the store as of now, in that folder (backup.h)
+ *	windows  windows
+ *	reserve  window     window: name, kind: drain, maintenance or reserved, devices: [texts "TYPE",
+ *	                    "TYPE:N", "TYPE-0"], from_s?: from now (0), for_s?: (until it is taken back),
+ *	                    user? or account?: of a reservation, reason?: a line
+ *	unreserve nothing   window: name
  *	stop     nothing    drain?: bool (false); the daemon ends after the answer
  *	events   events     after?: number (0), limit?: 1..1000 (100), job?: id
  *

@@ -12,6 +12,7 @@
  * 5. A store of version 1 knew no terms (scheduler/terms.h): opened here it becomes one of version 2, its
   * jobs
  *    have none, and the program that wrote it refuses it from then on, for it would run jobs that are held.
+ *    Windows (scheduler/window.h) are words of it.
  * 6. The newest HD_JOBS_EVENTS events are kept, and less than 256 older ones; jobs that are over stay.
  *
  * Ownership: open/close; what a callback is shown holds until it returns. Threads: one. Writes block for

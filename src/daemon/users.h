@@ -142,6 +142,9 @@ HD_MUST_USE enum hd_err hd_users_by_name(const struct hd_users *users, const cha
 	X("policy",   NULL,       USER,      USER)                                                 \
 	X("policy",   "policy",   ADMIN,     ADMIN)                                                \
 	X("device",   NULL,       OPERATOR,  OPERATOR)                                             \
+	X("windows",  NULL,       USER,      USER)                                                 \
+	X("reserve",  NULL,       OPERATOR,  OPERATOR)                                             \
+	X("unreserve", NULL,      OPERATOR,  OPERATOR)                                             \
 	X("stop",     NULL,       ADMIN,     ADMIN)                                                \
 	X("me",       NULL,       USER,      USER)                                                 \
 	X("tokens",   NULL,       USER,      ADMIN)                                                \

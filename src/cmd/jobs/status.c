@@ -63,6 +63,24 @@ static enum hd_err print_slow(struct hd_cmd *cmd, const struct hd_json *s)
 	return err;
 }
 
+/* A scheduler before this one says nothing of windows. */
+static enum hd_err print_windows(struct hd_cmd *cmd, const struct hd_json *s)
+{
+	const struct hd_json *windows = hd_json_find(s, "windows");
+	struct hd_answer_window window = { 0 };
+	enum hd_err err = HD_OK;
+
+	if (windows && hd_json_count(windows))
+		hd_scheduler_head(cmd, &hd_answer_window_fields);
+	for (size_t i = 0; windows && !err && i < hd_json_count(windows); i++) {
+		err = hd_fields_read(&hd_answer_window_fields, 0, hd_json_item(windows, i), &window,
+			&cmd->diag);
+		if (!err)
+			hd_scheduler_line(cmd, &hd_answer_window_fields, &window);
+	}
+	return err;
+}
+
 static enum hd_err print_devices(struct hd_cmd *cmd, const struct hd_json *s)
 {
 	const struct hd_json *types = NULL;
@@ -109,6 +127,8 @@ static enum hd_err print(struct hd_cmd *cmd, const struct view *v)
 		err = print_slow(cmd, v->status);
 	if (!err)
 		err = print_devices(cmd, v->status);
+	if (!err)
+		err = print_windows(cmd, v->status);
 	if (!err)
 		err = print_jobs(cmd, v->status, "running", &headed, &n);
 	if (!err)

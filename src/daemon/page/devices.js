@@ -25,8 +25,8 @@ async function showDevices(main) {
 				(v) => (v > -0.5 ? 'now' : '-' + duration(-v)));
 		}));
 		fill(clear(slow), (store.status.slow || []).map((h) => el('p', { class: 'why' }, h.text)));
-		fill(clear(rows), table(['device', 'state', 'job', ''], pools.devices.map((d) => [d.name, d.state,
-			d.job ? el('a', { href: '#/job/' + d.job }, d.job) : '',
+		fill(clear(rows), table(['device', 'state', 'job', 'kept', ''], pools.devices.map((d) => [d.name, d.state,
+			d.job ? el('a', { href: '#/job/' + d.job }, d.job) : '', d.window ? d.window + ': ' + d.kept : '',
 			api.has('post', '/v1/devices/{device}') && el('button', { type: 'button', onclick: (e) =>
 				attempt(e.target, async () => {
 					const out = d.state === 'out';

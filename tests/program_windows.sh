@@ -1,0 +1,99 @@
+#!/bin/bash
+# Devices of a scheduler that are drained, in maintenance, reserved, in its processes: jobs leave them and go
+# on elsewhere with the same bits, a scheduler that is killed knows them, they come back by themselves. The
+# machine by itself, through random events: dispatch_window_test.c.
+. "$(dirname "$0")/program.sh"
+command -v curl >/dev/null || { echo "skip: no curl, which speaks to the scheduler's socket"; exit 77; }
+dir=$work/D pid=
+
+clear_out()
+{
+	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
+	for seat in "$dir"/devices/* "$dir"/runs/*/seat; do
+		[ -s "$seat" ] && read -r _ _ holder _ <"$seat" &&
+			[ "$(readlink "/proc/$holder/exe")" = "$(readlink -f "$HEDDLE_BIN")" ] &&
+				kill -9 "$holder"
+	done 2>/dev/null
+	true
+}
+trap 'clear_out; end_jobs 2>/dev/null; rm -rf "$work"' EXIT
+
+ask() { curl -sS --max-time 20 --unix-socket "$dir/heddle.sock" "http://localhost$1" "${@:2}" >out 2>err; }
+is_up() { ask /v1/status && [ -s out ]; }
+serve()
+{
+	"$HEDDLE_BIN" serve --dir "$dir" --pool a:2,b:1 --policy fifo --round 1 -q >>serve.out 2>>serve.err &
+	pid=$!
+	disown
+	await is_up || failed "the scheduler does not answer: $(tail -n 3 serve.err)"
+}
+dead() { ! kill -0 "$pid" 2>/dev/null; }
+in_state() { ask "/v1/jobs/$1" && [ "$(number state)" = "$2" ]; }
+reaches() { await in_state "$1" "$2" || failed "job $1 is $(number state), not $2: $(cat out)"; }
+is_on() { ask "/v1/jobs/$1" && grep -q "\"devices\":\[\"$2\"\]" out; }
+goes_to() { await is_on "$1" "$2" || failed "job $1 is not on $2: $(cat out)"; }
+has() { heddle reserve --dir "$dir" >out && grep -q "$1" out; }
+lacks() { ! has "$1"; }
+
+cat >job.yaml <<END
+job: {name: tiny, seed: 3, steps: 4000}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [20], classes: 4}}
+data: {kind: synthetic, count: 512}
+batch: {global: 64, virtual_nodes: 8}
+optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
+checkpoint: {every: 100000 steps, keep: 2}
+eval: {every: 0}
+END
+sed 's/steps: 4000/steps: 5000000/; $a workers: {pace: 3 ms}' job.yaml >long.yaml
+expect 0 heddle run job.yaml --out alone -q --devices 1
+
+serve
+expect 2 heddle drain a-0 --dir "$dir"                                   # without a reason
+expect 2 heddle drain nothing --dir "$dir" --reason fans
+expect 2 heddle reserve demo --dir "$dir" --devices a:1 --for 1h         # for none
+expect 2 heddle reserve demo --dir "$dir" --devices a:3 --for 1h --maintenance
+expect 3 heddle unreserve demo --dir "$dir"
+expect 0 heddle submit long.yaml --dir "$dir" -q                         # 1
+goes_to 1 a-0
+expect 0 heddle drain a-0 --dir "$dir" --reason "new fans"
+goes_to 1 a-1
+ask /v1/pools
+kept='"job":0,"window":"drain-a-0","kept":"drain since [0-9.]* s: new fans"'
+grep -q '"name":"a-0","type":"a","state":"[a-z]*",'"$kept" out ||
+	failed "the device says nothing of its drain: $(cat out)"
+expect 0 heddle status --dir "$dir"
+grep -q "drain-a-0.*new fans" out || failed "status says nothing of the drain: $(cat out)"
+expect 2 heddle drain a-0 --dir "$dir" --reason again
+
+# A job that takes its steps while its devices are taken away has the bits of one that was left alone.
+expect 0 heddle cancel 1 --dir "$dir"
+reaches 1 cancelled
+expect 0 heddle submit job.yaml --dir "$dir" -q                          # 2
+goes_to 2 a-1
+expect 0 heddle drain a --dir "$dir" --reason floor
+goes_to 2 b-0
+kill -9 "$pid"
+await dead || failed "process $pid does not end"
+serve
+has "drain-a-0.*new fans" && has "drain-a .*floor" || failed "a drain is lost: $(cat out)"
+reaches 2 done
+same "$(heddle ckpt digest "$dir"/runs/2-tiny | sed 1q)" "$(heddle ckpt digest alone | sed 1q)" \
+	"bits of job 2"
+expect 0 heddle undrain a --dir "$dir"
+expect 0 heddle undrain a-0 --dir "$dir"
+
+# A reservation for another user: what waits for it says so. One ends by itself.
+expect 0 heddle reserve demo --dir "$dir" --devices a,b --for 1h --user eve --reason show
+expect 0 heddle submit job.yaml --dir "$dir" -q -s job.steps=20          # 3
+expect 0 heddle explain 3 --dir "$dir"
+grep -q ": RESERVED" out && grep -q "demo (reserved for eve)" out ||
+	failed "job 3 does not say for what it waits: $(cat out)"
+expect 0 heddle unreserve demo --dir "$dir"
+reaches 3 done
+expect 0 heddle reserve short --dir "$dir" --devices a:1 --for 1s --maintenance
+await lacks short || failed "maintenance does not end: $(cat out)"
+expect 0 heddle reserve mine --dir "$dir" --devices b-0 --for 1h --user "${USER:-}x" --from 1h
+expect 0 heddle unreserve mine --dir "$dir"
+lacks mine || failed "the reservation is still there"
+grep -q '"unreserve"\|/v1/windows' "$dir"/audit* || failed "the audit log says nothing of it"
+echo "windows: ok"
