@@ -118,8 +118,13 @@ enum hd_err explore_meet(struct explore *x, struct hd_diag *diag)
 	const bool was = marked(x, &x->mark);
 	int64_t pid = 0;
 	struct hd_diag why = { "" };
-	enum hd_err err = ask(x, "GET", "/v1/status", NULL, &answer, &why);
+	const int64_t until = hd_clock_now_ns(x->spec->clock) + STARTS_NS;
+	enum hd_err err;
 
+	/* one that dies as it is asked is none the next time */
+	while ((err = ask(x, "GET", "/v1/status", NULL, &answer, &why)) == HD_E_PEERLOST &&
+		hd_clock_now_ns(x->spec->clock) < until && !x->spec->stop(x->spec->user))
+		hd_clock_wait_until(x->spec->clock, hd_clock_now_ns(x->spec->clock) + PAUSE_NS);
 	if (!err) {
 		x->mine = !hd_json_get_i64(answer, "pid", 1, INT32_MAX, &pid, NULL) &&
 			pid == x->mark.pid && is_there(&x->mark);
