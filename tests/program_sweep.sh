@@ -142,13 +142,25 @@ passed "a sweep that is over does nothing, and no other one takes its place"
 
 # ---- a user's scheduler that has the number of one that a sweep had started ----
 
-"$HEDDLE_BIN" serve --dir D --pool cpu:1 --policy fifo --round 0.5 -q 2>serve.err &
+"$HEDDLE_BIN" serve --dir D --pool cpu:1,far:1 --policy fifo --round 0.5 -q 2>serve.err &
 served=$!
 await test -S D/heddle.sock
 echo "{\"pid\":$served,\"began\":1}" >D/sweeps/.scheduler
 printf '%s\n' 'job: job.yaml' 'method: grid' 'space: {optim.lr: [0.01]}' 'steps: {max: 3}' >one.yaml
 expect 0 heddle sweep one.yaml --dir D -q
 kill -0 $served 2>/dev/null || failed "a sweep ended a scheduler that it had not started"
+post()
+{
+	curl -s --unix-socket D/heddle.sock -H 'Content-Type: application/json' "http://localhost/v1/jobs$1" \
+		${2:+-d "$2"} >out
+}
+post '' "{\"job\":\"$(sed 's/"/\\"/g; s/$/\\n/' job.yaml | tr -d '\n')\",\"folder\":\"/\",\"name\":\"near\",
+	\"until\":2,\"rates\":{\"far\":0}}"
+done_() { post /near && grep -q '"state":"done"' out; }
+await done_
+post /near/continue '{"until":3}'
+post /near
+says '{"type":"far","steps_s":0,"from":"asked"}'
 kill $served
 wait $served
 passed "a user's scheduler is not ended by a sweep"

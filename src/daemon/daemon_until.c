@@ -78,7 +78,23 @@ static enum hd_err read_job(struct hd_daemon *d, const char *run, struct hd_job 
 	return err ? err : hd_job_parse(job, path, (const char *)bytes, len, NULL, 0, arena, diag, &warnings);
 }
 
-/* What the run is, and what was measured of it, stays. */
+/* On another number of devices in proportion, as of a job that is given another one. */
+static void take_rates(struct hd_dispatch_job *row, const struct hd_dispatch_job *before)
+{
+	for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++) {
+		struct hd_dispatch_rate rate = before->rate[t];
+		if (rate.from == HD_RATE_GUESSED)
+			continue;
+		if (row->scale != before->scale) {
+			rate.steps_s *= (double)row->scale / before->scale;
+			rate.outlier = -1;
+			rate.from = rate.from == HD_RATE_ASKED ? HD_RATE_ASKED : HD_RATE_GUESSED;
+		}
+		row->rate[t] = rate;
+	}
+}
+
+/* What the run is, and what was said and measured of it, stays. */
 static enum hd_err make_row(struct hd_daemon *d, const struct hd_json *ask, const struct hd_job *job,
 	const struct hd_dispatch_job *before, struct hd_dispatch_job *row, struct hd_diag *diag)
 {
@@ -92,9 +108,7 @@ static enum hd_err make_row(struct hd_daemon *d, const struct hd_json *ask, cons
 			(unsigned long long)before->id, (unsigned long long)before->done);
 	row->done = before->done;
 	row->leases = before->leases;
-	for (uint32_t t = 0; t < HD_DISPATCH_TYPES; t++)
-		if (before->rate[t].from == HD_RATE_MEASURED)
-			row->rate[t] = before->rate[t];
+	take_rates(row, before);
 	return daemon_fits(d, row, diag);
 }
 
