@@ -111,6 +111,9 @@ run=$(number run) at=$(number step)
 	failed "no checkpoint of step $at: $(heddle ckpt ls "$run")"
 ask '/v1/events/past?limit=1000'
 says 's of running time are left of 1 s'
+expect 0 heddle submit job.yaml --dir "$dir" -q --hold -s job.expect=1h
+ask "/v1/jobs/$(cat out)"
+same "$(number expected_s)" 3600 "what the job's file expects"
 kill "$pid"
 await dead || failed "the scheduler does not end"
 passed "a job at its limit commits and ends"

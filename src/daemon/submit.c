@@ -286,6 +286,8 @@ enum hd_err daemon_read_row(struct hd_daemon *d, const struct hd_json *ask, cons
 			row->scale, row->min, row->max, least, most);
 	if (!err && isfinite(deadline_s))
 		row->deadline_s = daemon_now_s(d) + deadline_s;
+	if (!job->value[HD_JOB_EXPECT].is_none)
+		row->terms.expect_s = 1e-9 * (double)hd_job_int(job, HD_JOB_EXPECT);
 	if (!err)
 		err = daemon_read_terms(d, ask, &row->terms, diag);
 	return err ? err : read_rates(d->spec->pools, ask, row, diag);

@@ -12,6 +12,7 @@ X(EPOCHS,     "job",   "epochs",    NUM,  1, "none",   "none", 1e-6, 1e9, "passe
 X(REDUCTION,  "job",   "reduction", WORD, 1, "canonical", "canonical", 0, 0, "canonical: the fixed tree of sums, bits promised")
 X(PRIORITY,   "job",   "priority",  NUM,  0, "1",      "", 1e-6, 1e6, "weight against other jobs of a scheduler; `submit --priority` goes before it")
 X(DEADLINE,   "job",   "deadline",  SPAN, 0, "none",   "none", 1000, 31536000000, "when a scheduler should have it done, from its submission on; soft")
+X(EXPECT,     "job",   "expect",    SPAN, 0, "none",   "none", 1000, 31536000000, "how long it would run on its fastest type of a scheduler: a guess for policies until it is measured; `submit --expect` goes before it")
 X(KERNELS,    "job",   "kernels",   WORD, 1, "auto",   "auto|library|portable", 0, 0, "library kernels, or portable ones with the same bits on every machine")
 X(KERNELS_AUTO, "job", "kernels_auto", WORD, 0, "none", "none|library|portable", 0, 0, "what kernels: auto stands for: chosen when a run starts, by the type of the processor and the model, written into the run and kept; none: not chosen yet")
 X(PRODUCTS,   "job",   "precision", WORD, 2, "f32",    "f32|bf16|bf16-amx", 0, 0, "numbers that matrix products multiply; sums, parameters and optimizer slots are f32. bf16: by AVX512-BF16, bf16-amx: by AMX; each has sums of its own, the same bits on all processors that have it, and is refused elsewhere")

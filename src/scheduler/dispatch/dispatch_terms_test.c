@@ -235,6 +235,22 @@ static void a_job_at_its_limit_commits_and_ends(void **state)
 	}
 }
 
+/* It is done between two looks: its time is that of its lease. */
+static void a_job_that_ends_unseen_took_its_time(void **state)
+{
+	struct world w;
+	(void)state;
+
+	begin(&w, "fifo", 1);
+	submit(&w, 1, 1);
+	run_out(&w);
+	check_done(&w);
+	CHECK(w.row[1].ran_s > 0 && w.row[1].ran_s <= w.now_s && w.row[1].from_s < 0, "%g s of %g s",
+		w.row[1].ran_s, w.now_s);
+	repeat(&w);
+	finish(&w);
+}
+
 /* With sjf, which goes by the time that is left: the longer job came first. */
 static void what_is_expected_of_a_job_orders_it(void **state)
 {
@@ -273,6 +289,7 @@ int main(void)
 		cmocka_unit_test(one_job_runs_after_all_tasks_of_an_array),
 		cmocka_unit_test(an_array_is_taken_whole_or_not),
 		cmocka_unit_test(a_job_at_its_limit_commits_and_ends),
+		cmocka_unit_test(a_job_that_ends_unseen_took_its_time),
 		cmocka_unit_test(what_is_expected_of_a_job_orders_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
