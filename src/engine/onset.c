@@ -327,11 +327,10 @@ static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket)
 		err = bring_piece(rank, at, end - at < HD_ONSET_ELEMS ? end - at : HD_ONSET_ELEMS, &token);
 	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
 	if (err)
-		return err;
-	w->onset->readable[bucket] = 1;
-	if (w->onset->brings[bucket] == HD_DIST_SENDS && w->step->watch_early)
+		w->onset->rank[rank->id].bucket = HD_NONE;
+	else if (w->onset->brings[bucket] == HD_DIST_SENDS && w->step->watch_early)
 		w->step->watch_early(w->step->watch_early_user, bucket);
-	return HD_OK;
+	return err;
 }
 
 enum hd_err hd_onset_slots(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token)
@@ -446,6 +445,17 @@ static void deal(struct hd_worker *w)
 		o->rank[r].bucket = brings ? next_bucket(w, &i, least) : HD_NONE;
 }
 
+/* Ranks may run nodes beside others that bring buckets on: those are readable when all have come back. */
+static void note_brought(struct hd_worker *w)
+{
+	for (uint32_t r = 0; r < w->spec.ndevices; r++) {
+		const uint32_t bucket = w->onset->rank[r].bucket;
+		if (bucket != HD_NONE)
+			w->onset->readable[bucket] = 1;
+		w->onset->rank[r].bucket = HD_NONE;
+	}
+}
+
 static uint64_t count_nodes(const struct hd_worker *w)
 {
 	uint64_t n = 0;
@@ -467,6 +477,7 @@ enum hd_err hd_onset_run(struct hd_worker *w, uint32_t seen, struct hd_diag *dia
 		deal(w);
 		hd_background_computing(w, w->step->begun);
 		o->err = hd_worker_all(w, act, &o->diag);
+		note_brought(w);
 		hd_background_computing(w, false);
 		o->nahead += count_nodes(w) - before;
 	}

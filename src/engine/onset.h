@@ -34,7 +34,7 @@
  *    nothing (sharded.c).
  *
  * Ownership: the worker's arena. Threads: the worker's caller; inside hd_onset_run() a rank writes its own
- * entries, its bucket of `readable`, and the rows of its virtual nodes. */
+ * entries and the rows of its virtual nodes; `readable` changes when all ranks have come back. */
 #ifndef HD_ENGINE_ONSET_H
 #define HD_ENGINE_ONSET_H
 
