@@ -245,8 +245,9 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(WEBHOOK,     0,   "webhook",       TEXT,   "URL",     "POST what ends jobs and takes devices there, as JSON (https, or http to this machine)") \
 	X(HTTP,        0,   "http",          TEXT,   "127.0.0.1:PORT", "serve: listen there too, for clients that have DIR/token; top: the run's page (port 0: any)") \
 	X(SOCKET,      0,   "socket",        TEXT,   "FOLDER",  "another folder with a socket for the users of DIR/users.yaml: their --dir") \
-	X(CHECK,       0,   "check",         FLAG,   "",        "check DIR/users.yaml and stop")                   \
+	X(CHECK,       0,   "check",         FLAG,   "",        "check DIR/users.yaml, with --pool the whole of DIR, and stop")                   \
 	X(TOKEN_FOR,   0,   "for",           TEXT,   "TIME",    "how long it holds, as 12h or 90d (default 30d)")  \
+	X(REPLACE,     0,   "replace",       FLAG,   "",        "take the place of the scheduler that serves --dir; jobs go on meanwhile") \
 	X(BACKUP,      0,   "backup",        TEXT,   "FOLDER",  "copy the store of the scheduler of --dir to a new folder, while it serves or not, and stop") \
 	X(RESTORE,     0,   "restore",       TEXT,   "FOLDER",  "put a backup back into --dir, where no scheduler serves and no run works, and stop") \
 	X(DRAIN,       0,   "drain",         FLAG,   "",        "at the end of the scheduler jobs commit and leave first") \

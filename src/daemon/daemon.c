@@ -541,21 +541,22 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 		err = find_policy(d, diag);
 	if (!err)
 		err = make_first(d, diag);
-	if (!err)
+	const bool on = !err && !spec->trial;
+	if (on)
 		err = hd_renewer_create(&d->renewer, spec->clock, diag);
-	if (!err)
+	if (on && !err)
 		err = hd_loop_init(&d->loop, spec->clock, diag);
-	if (!err) {
+	if (on && !err) {
 		open_log(d);
 		begin_pools(d);
 	}
-	if (!err)
+	if (on && !err)
 		err = open_frontends(d, &nopen, diag);
-	if (!err) {
+	if (on && !err) {
 		watch_leased(d);
 		err = find_out(d, diag);
 	}
-	if (!err) {
+	if (on && !err) {
 		(void)HD_FAILPOINT(DAEMON_OPEN);
 		daemon_take_out(d);
 		serve(d);

@@ -83,6 +83,8 @@ struct hd_daemon_spec {
 	double move_s;                    /* what a change of devices costs a job, for hysteresis */
 	/* at the end jobs commit and leave; a second stop request cuts that short */
 	bool drain;
+	/* ends before its first decision, HD_OK if it came that far: `dir` holds a copy of a store */
+	bool trial;
 	const struct hd_frontend *frontend;
 	uint32_t nfrontends;
 	enum hd_err (*stop)(void *user);  /* not HD_OK: end */

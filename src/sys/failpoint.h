@@ -124,6 +124,8 @@
 	X(BLOB_READ,            "blob.read",             false, ANY,         COMPUTE,     "when a read of a shard's file has ended; an error is the read's") \
 	X(BACKUP_WHOLE,         "backup.whole",          false, ANY,         COMPUTE,     "when all files of a backup are written, before it has its name") \
 	X(RESTORE_PLACE,        "restore.place",         false, ANY,         COMPUTE,     "when a restored store knows what ran since, before it takes its place") \
+	X(REPLACE_TRIED,        "replace.tried",         false, ANY,         COMPUTE,     "when a scheduler has tried to serve a copy, before it asks the one that serves to end") \
+	X(REPLACE_ENDED,        "replace.ended",         false, ANY,         COMPUTE,     "when that one has ended, before the store is opened") \
 	X(URING_OPEN,           "uring.open",            false, ANY,         COMPUTE,     "in place of the set-up of io_uring")
 
 enum hd_fp_role { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };

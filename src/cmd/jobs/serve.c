@@ -281,6 +281,13 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		.drain = cmd->args.has[HD_OPT_DRAIN], .frontend = frontend, .nfrontends = hook.url ? 2 : 1,
 		.stop = stop_request, .user = cmd, .say = say };
 	hd_title_set(&cmd->title, "heddle sched", "heddle: scheduler of %s", dir);
+	if (!err && cmd->args.has[HD_OPT_REPLACE])
+		err = hd_serve_replace(cmd, &spec);
+	if (!err && cmd->args.has[HD_OPT_CHECK]) {
+		err = hd_serve_check(cmd, &spec, stdout);
+		hd_pools_close(pools);
+		return err;
+	}
 	if (!err)
 		say(cmd, "serve", 0, dir);
 	if (!err)
@@ -295,7 +302,10 @@ static enum hd_err verb_serve(struct hd_cmd *cmd)
 		return new_key(cmd);
 	if (cmd->args.has[HD_OPT_JOB])
 		return serve_run(cmd);
-	if (cmd->args.has[HD_OPT_DIR] && cmd->args.has[HD_OPT_CHECK])
+	if (cmd->args.has[HD_OPT_CHECK] && cmd->args.has[HD_OPT_REPLACE])
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--check changes nothing, --replace does: one of them");
+	if (cmd->args.has[HD_OPT_DIR] && cmd->args.has[HD_OPT_CHECK] && !cmd->args.has[HD_OPT_POOLS])
 		return check_users(cmd);
 	if (cmd->args.has[HD_OPT_BACKUP] || cmd->args.has[HD_OPT_RESTORE])
 		return cmd->args.has[HD_OPT_BACKUP] ? hd_serve_backup(cmd) : hd_serve_restore(cmd);
@@ -321,6 +331,10 @@ const struct hd_verb hd_verb_serve = {
 		"With DIR/users.yaml it has users: the socket is for all accounts of the machine, that file "
 		"says which of them may what, and where the scheduler is root, their jobs run as they. "
 		"--check looks whether it is right.\n"
+		"--check with --pool and what else it would be started with: would this program serve DIR? "
+		"A line a matter: ok, warn, refuse (exit 2); nothing is changed. --replace: so checked, it "
+		"takes the place of the scheduler that serves DIR, and jobs go on meanwhile; what is refused "
+		"leaves that one as it is (docs/upgrade.md).\n"
 		"--backup FOLDER --dir DIR: copies the store of that scheduler, while it serves or not, "
 		"with a sum of each file. --restore FOLDER --dir DIR: puts it back where no scheduler "
 		"serves and no process of a run works; of each job it looks what became of its run since "
@@ -334,7 +348,8 @@ const struct hd_verb hd_verb_serve = {
 		"readable by you alone, and stops. Copy the file to the other machines; it is never "
 		"sent, nor named in an argument or a log.",
 	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
-		HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_BACKUP, HD_OPT_RESTORE,
+		HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_REPLACE, HD_OPT_BACKUP,
+		HD_OPT_RESTORE,
 		HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN,
 		HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS,
 		HD_OPT_SET),
