@@ -409,7 +409,8 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	c->detect_ns = hd_job_int(job, HD_JOB_DETECT);
 	c->config = (struct hd_co_config){ .job = hd_task_alike(c->spec->task), .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
-		.copies = hd_job_copies(job), .least = hd_job_least_pipelines(job),
+		.copies = hd_job_copies(job), .servers = hd_job_servers(job),
+		.least = hd_job_least_pipelines(job),
 		.shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
 		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,
 		.of_shape_self = &c->pipes, .shares = hd_pipe_set_shares,

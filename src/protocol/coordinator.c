@@ -743,7 +743,8 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->sums = hd_alloc((size_t)3 * HD_MAX_WORKERS * co->words * sizeof *co->sums);
 	co->have = co->sums ? hd_alloc((size_t)3 * config->nbuckets * sizeof *co->have) : NULL;
 	co->held = hd_alloc(config->nbuckets * sizeof *co->held);
-	if (!co->have || !co->held) {
+	if (!co->have || !co->held ||
+		(config->copies && hd_holding_init(&co->of_view, config->nbuckets, NULL))) {
 		hd_coordinator_destroy(co);
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets",
 			config->nbuckets);
@@ -772,6 +773,7 @@ void hd_coordinator_destroy(struct hd_coordinator *co)
 	hd_free(co->sums);
 	hd_free(co->have);
 	hd_free(co->held);
+	hd_holding_finish(&co->of_view);
 	hd_free(co->arrived);
 	hd_free(co->arrived_run);
 	hd_arena_finish(&co->out);

@@ -37,7 +37,9 @@
  * 9. Sharded state: of the holders of a bucket's slots fewer than `copies` leave in one planned change, the
  *    others in later ones. If no holder is left, the job restarts from disk, as in rule 7: what the members
  *    hold is dead to it, and they join again, each in its process, which is not ended. None is spawned in
- *    the place of one that is about to.
+ *    the place of one that is about to. A step is begun again by all where new parameters of a bucket may
+ *    have come over partial sums of it: none of those that were to update it is left, no sum of it is, and
+ *    others than they have its slots.
  * 10. A worker that is being replaced does not count when workers are requested and synced. It stays a
  *     member until as many others as are wanted are ready. Not stored: after a takeover the substitute is a
  *     standby, and the request comes again.
@@ -192,6 +194,7 @@ struct hd_co_config {
 	struct hd_hash job, kernels;
 	/* copies: of sharded state, 0: replicated; min <= target <= max <= HD_MAX_MEMBERS */
 	uint32_t nvns, nbuckets, copies, min, max, target;
+	uint32_t servers;                 /* with copies: see plan/holding.h */
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;

@@ -148,8 +148,11 @@ struct hd_coordinator {
 	uint8_t *arrived;                 /* owned: [arrived_cap] */
 	struct hd_vrange *arrived_run;    /* owned: [arrived_cap] */
 	uint32_t arrived_cap;
-	/* stages: owned [nbuckets], members of `next` that hold each bucket before it; then what moves */
+	/* stages: owned [nbuckets], members of `next` that hold each bucket before it; then what moves. Of
+	 * sharded state: members of `view` that had the slots when it came in force, in held_step */
 	uint64_t *held;
+	uint64_t held_step;
+	struct hd_holding of_view;        /* owned; of sharded state: see roots_may_be_gone() */
 	uint64_t view_first;              /* the first step that the view in force begins */
 	/* the view that is decided on, the view in force: it only ends a step that an earlier one began, and
 	 * begins none, since its workers do so with lists of that earlier one */

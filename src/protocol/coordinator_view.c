@@ -347,6 +347,34 @@ static bool collect(struct hd_coordinator *co, const struct view_verdict *v)
 	return true;
 }
 
+/* Sharded state. The last of a bucket's chain hands new parameters out only if all of the chain have its sum
+ * (exchange.h, rule 7). They are written over roots from their first bytes on, which no member reports. Where
+ * none of the chain is left, neither are its sum and, in most steps, slots. But in the first step of a view,
+ * and in one that is restarted, others than the chain may have slots: former holders, and those that fetched
+ * them in vain. Then the roots that are reported may be spoiled. */
+static bool roots_may_be_gone(struct hd_coordinator *co, const struct view_verdict *v)
+{
+	if (!co->config.copies ||
+		(co->has_view && co->view_first != v->step && co->held_step != v->step))
+		return false;
+	if (!co->has_view)
+		return true;
+	hd_view_holding(&co->of_view, &co->view, NULL, co->config.copies, co->config.servers);
+	for (uint32_t b = 0; b < co->config.nbuckets; b++) {
+		const uint64_t had = co->held_step == v->step ? co->held[b] : ~UINT64_C(0);
+		const uint64_t chain = co->of_view.slot[b] & had;
+		bool sure = false;
+		for (uint32_t i = 0; i < v->n && !sure; i++) {
+			const uint32_t at = hd_view_index(&co->view, v->member[i]->worker);
+			sure = has_sum(co, v->member[i], v->step, b) ||
+				(at != HD_NOBODY && chain >> at & 1);
+		}
+		if (!sure)
+			return true;
+	}
+	return false;
+}
+
 /* A holder of the table heard from the checkpoint writer that it did not halt. Else the next writer says
  * so, and remote workers cannot be it. */
 static bool may_be_run(const struct hd_coordinator *co, const struct view_verdict *v)
@@ -360,8 +388,9 @@ static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 	bool whole = find_holders(co, v), halts = !may_be_run(co, v), ok = collect(co, v) && !halts;
 
 	co->goes_on = !whole && ok && hd_co_find_rest(co, v->member, v->n, v->step);
+	const bool spoiled = ok && !whole && !co->goes_on && roots_may_be_gone(co, v);
 	if (!whole && !co->goes_on)
-		ok = ok && !together && deal(co, v) && computed_once(co) && fits(co, v);
+		ok = ok && !spoiled && !together && deal(co, v) && computed_once(co) && fits(co, v);
 	if (!ok) {
 		co->open.afresh = true;
 		co->open.nhave = co->open.nparm = 0;
@@ -369,7 +398,8 @@ static void finish_open(struct hd_coordinator *co, const struct view_verdict *v)
 		co->open_passes.npasses = co->open_passes.nranges = 0;
 		hd_co_note(co, "afresh", HD_NOBODY, "step %llu is begun again by all: %s",
 			(unsigned long long)v->step,
-			halts ? "whoever could have halted before it is gone" : together ?
+			halts ? "whoever could have halted before it is gone" : spoiled ?
+			"new parameters may have come over what was computed" : together ?
 			"a sum of it has no holder any more, and its workers compute together" :
 			"too many losses within it");
 	}
@@ -605,6 +635,9 @@ static void in_force(struct hd_coordinator *co)
 	co->view_epoch = co->view.epoch;
 	co->view_alone = co->open_alone;
 	co->view_first = o->step + (o->nhave > 0);        /* an open step is finished as it was begun */
+	if (co->config.copies)
+		hd_have_spread(co->held, co->config.nbuckets, co->chain, o->nchain);
+	co->held_step = o->step;
 	o->nmember = o->nat = co->view.nmembers;
 	o->member = co->view.member;
 	o->at = co->open_at;

@@ -234,7 +234,7 @@ static bool sim_shares(void *self, const struct hd_view_shape *shape, uint32_t n
 static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
-		.copies = s->copies, .min = s->seed & HD_SIM_FEWER ? 1 : s->min,
+		.copies = s->copies, .servers = s->servers, .min = s->seed & HD_SIM_FEWER ? 1 : s->min,
 		.max = s->max, .shape = s->shape, .pipes = s->pipes, .least = sim_least(s),
 		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
 		.shares = s->seed & HD_SIM_LISTED ? sim_shares : NULL,
@@ -418,14 +418,16 @@ static void check_slots_lost(struct sim_world *s)
 		if (s->proc[i].alive && s->proc[i].epoch == s->store.epoch && s->proc[i].version > most)
 			most = s->proc[i].version;
 	for (uint32_t b = 0; b < s->nbuckets; b++) {
-		bool slots = false, sum = false, parm = false;
+		bool slots = false, sum = false, parm = false, spoiled = false;
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
 			slots |= is_well(s, i) && s->proc[i].slot[b] &&
 				(!s->proc[i].slot_ns[b] || s->now - s->proc[i].slot_ns[b] > 2 * SIM_T);
 			sum |= is_well(s, i) && s->proc[i].sum_here[b];
 			parm |= s->proc[i].alive && s->proc[i].parm_here[b];
+			/* parameters came over roots, in part: no sum can be made again */
+			spoiled |= s->proc[i].alive && s->proc[i].version == most && !s->proc[i].own_roots[b];
 		}
-		if (!slots || (parm && !sum) || !brought_on(s, b, most))
+		if (!slots || ((parm || spoiled) && !sum) || !brought_on(s, b, most))
 			return;
 	}
 	for (uint32_t i = 0; i < SIM_PROCS; i++)

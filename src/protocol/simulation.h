@@ -212,7 +212,7 @@ struct hd_sim_result {
 #define HD_SIM_PAIRED (UINT64_C(1) << 55)
 
 /* Of a seed with HD_SIM_SHARDED: all members that hold the slots of a bucket are killed as its new parameters
- * go out before UPDATE. */
+ * go out, before UPDATE or with it. */
 #define HD_SIM_UNCHAINED (UINT64_C(1) << 56)
 
 /* One line per event and action, for --trace; NULL: silent. */

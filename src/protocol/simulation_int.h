@@ -289,7 +289,7 @@ void sim_fault(struct sim_world *s, enum hd_sim_fault kind);
 void sim_replace(struct sim_world *s, bool really);
 /* after each action of a worker, or of the coordinator: the one that is to die then does */
 void sim_die(struct sim_world *s, uint32_t end);
-/* New parameters of a bucket went out early: HD_SIM_UNCHAINED. May end any process. */
+/* New parameters of a bucket went out: HD_SIM_UNCHAINED. May end any process. */
 void sim_unchain(struct sim_world *s, uint32_t slot, uint32_t bucket);
 void sim_check_covered(struct sim_world *s);
 void sim_reshape(struct sim_world *s, uint32_t schedule, uint32_t pipes);

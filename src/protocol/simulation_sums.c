@@ -289,11 +289,12 @@ void sim_new_early(struct sim_world *s, uint32_t slot, uint64_t step, uint32_t b
 	if (!may_early(p, step, bucket))
 		return;
 	p->parm_here[bucket] = true;
+	const uint32_t gen = p->gen;
 	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_EARLY, .step = step, .bucket = bucket });
+	if (!p->alive || p->gen != gen)           /* it was killed meanwhile */
+		return;
 	p->parm_here[bucket] = hd_exchange_fresh(hd_member_exchange(p->m), bucket);
 	s->result->early += p->parm_here[bucket];
-	if (p->parm_here[bucket])
-		sim_unchain(s, slot, bucket);
 }
 
 void sim_update(struct sim_world *s, uint32_t slot, uint64_t step)

@@ -466,6 +466,8 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 		perform(s, slot, a);
 		if (p->alive && p->gen == gen && p->id == s->dying && hd_member_view(p->m))
 			sim_die(s, slot);
+		if (a->kind == HD_DO_PARM && p->alive && p->gen == gen)
+			sim_unchain(s, slot, a->bucket);
 	}
 	if (p->alive && p->gen == gen)
 		sim_release_waiting(s, slot);
