@@ -213,11 +213,40 @@ static enum hd_err wait_for(struct hd_loop *loop, int64_t until_ns, const char *
 	return err;
 }
 
+/* Any account that can write into the run's folder may be the other end: its answer has a bound of bytes, and
+ * so of time. */
+static enum hd_err take_line(struct hd_sock *sock, struct hd_loop *loop, int64_t until_ns,
+	struct hd_text *text, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+	bool whole = false;
+	char buf[4096];
+	size_t n = 0;
+
+	while (!err && !whole) {
+		err = hd_sock_read(sock, buf, sizeof buf, &n, diag);
+		if (err == HD_E_AGAIN) {
+			err = wait_for(loop, until_ns, sock->addr, diag);
+			continue;
+		}
+		if (!err && n == 0)
+			return hd_fail(diag, HD_E_PEERLOST,
+				"the coordinator at %s ended the connection without an answer", sock->addr);
+		if (!err && text->len + n > HD_CONTROL_ANSWER)
+			return hd_fail(diag, HD_E_PROTOCOL, "what is at %s sends more than %d bytes: it is no "
+				"coordinator", sock->addr, HD_CONTROL_ANSWER);
+		if (!err) {
+			whole = memchr(buf, '\n', n);
+			hd_text_put(text, buf, n);
+		}
+	}
+	return err;
+}
+
 static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const char *ask, int64_t until_ns,
 	struct hd_text *text, struct hd_diag *diag)
 {
 	size_t len = strlen(ask), at = 0, n = 0;
-	char buf[4096];
 	enum hd_err err;
 
 	while ((err = hd_sock_connected(sock, diag)) == HD_E_AGAIN)
@@ -231,17 +260,7 @@ static enum hd_err exchange(struct hd_sock *sock, struct hd_loop *loop, const ch
 		else
 			at += n;
 	}
-	while (!err && !memchr(text->at, '\n', text->len)) {
-		err = hd_sock_read(sock, buf, sizeof buf, &n, diag);
-		if (err == HD_E_AGAIN)
-			err = wait_for(loop, until_ns, sock->addr, diag);
-		else if (!err && n == 0)
-			err = hd_fail(diag, HD_E_PEERLOST,
-				"the coordinator at %s ended the connection without an answer", sock->addr);
-		else if (!err)
-			hd_text_put(text, buf, n);
-	}
-	return err;
+	return err ? err : take_line(sock, loop, until_ns, text, diag);
 }
 
 static enum hd_err judge(const struct hd_json *answer, struct hd_diag *diag)

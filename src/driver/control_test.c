@@ -150,6 +150,48 @@ static void who_says_nothing_or_too_much_is_closed(void **state)
 	hd_sock_close(&loud);
 }
 
+/* In the place of a coordinator: never a whole line, and always more of it. */
+struct flood { struct hd_sock listener; atomic_bool done; };
+
+static void send_without_end(void *user)
+{
+	struct flood *f = user;
+	struct hd_sock to = { 0 };
+	char bytes[4096];
+	size_t n;
+
+	memset(bytes, 'x', sizeof bytes);
+	while (!to.net && !atomic_load(&f->done))
+		(void)!hd_sock_accept(&f->listener, &to, NULL);
+	for (uint64_t sent = 0; !atomic_load(&f->done) && sent < UINT64_C(64) << 20; sent += n) {
+		n = 0;
+		enum hd_err err = hd_sock_write(&to, bytes, sizeof bytes, &n, NULL);
+		if (err && err != HD_E_AGAIN)
+			break;
+	}
+	hd_sock_close(&to);
+}
+
+static void an_answer_without_end_is_not_taken(void **state)
+{
+	struct control_question q = { .ask = "{}" };
+	struct flood flood = { .listener.net = NULL };
+	struct hd_thread thread = { 0 };
+
+	(void)state;
+	hd_control_close(&control);
+	assert_int_equal(hd_sock_listen(&net, addr, &flood.listener, NULL), HD_OK);
+	assert_int_equal(hd_thread_start(&thread, "flood", -1, send_without_end, &flood, NULL), HD_OK);
+	hd_arena_init(&q.arena, 8 << 20);
+	put_question(&q);
+	atomic_store(&flood.done, true);
+	hd_thread_join(&thread);
+	assert_int_equal(q.err, HD_E_PROTOCOL);
+	assert_non_null(strstr(q.diag.text, "it is no coordinator"));
+	hd_arena_finish(&q.arena);
+	hd_sock_close(&flood.listener);
+}
+
 static void nobody_there_is_said_so(void **state)
 {
 	const struct hd_json *answer;
@@ -191,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refusal_arrives_with_its_code_and_sentence, open_all,
 		close_all),
 		cmocka_unit_test_setup_teardown(who_says_nothing_or_too_much_is_closed, open_all, close_all),
+		cmocka_unit_test_setup_teardown(an_answer_without_end_is_not_taken, open_all, close_all),
 		cmocka_unit_test_setup_teardown(nobody_there_is_said_so, open_all, close_all),
 		cmocka_unit_test_setup_teardown(a_path_too_long_for_a_socket_has_another_place, open_all,
 		close_all),
