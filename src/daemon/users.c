@@ -32,6 +32,7 @@ static const struct { const char *key; double least; bool whole; } quotas[HD_NQU
 /* ---- the file ---- */
 
 enum { HD_USERS_TEXT = 200 };
+#define NAMELESS "uid-"           /* with its number: the name of an account that has none here */
 
 struct users_reading {
 	const char *file;
@@ -304,6 +305,9 @@ static enum hd_err read_users(const struct users_reading *r, const struct hd_yam
 
 	for (const struct hd_yaml_node *n = err ? NULL : list->first; n && !err; n = n->next, u++) {
 		err = read_user(r, n, u);
+		if (!err && !strncmp(n->key, NAMELESS, strlen(NAMELESS)))
+			err = bad(r, &n->key_at, "%s is what an account without a name is called: choose "
+				"another", n->key);
 		if (!err && u->uid == HD_NO_UID)
 			u->uid = r->uid_of(u->name);
 		for (const struct hd_users_user *o = first; o < u && !err; o++)
@@ -392,8 +396,16 @@ static struct hd_caller caller_of(const struct hd_users *users, const struct hd_
 	if (*name)
 		snprintf(c.name, sizeof c.name, "%.64s", name);
 	else
-		snprintf(c.name, sizeof c.name, "uid-%u", uid);
+		snprintf(c.name, sizeof c.name, NAMELESS "%u", uid);
 	return c;
+}
+
+static bool is_listed(const struct hd_users *users, const char *name)
+{
+	for (uint32_t i = 0; i < users->nusers; i++)
+		if (!strcmp(users->user[i].name, name))
+			return true;
+	return false;
 }
 
 static const struct hd_users_user *user_of(const struct hd_users *users, uint32_t uid)
@@ -413,7 +425,9 @@ enum hd_err hd_users_by_uid(const struct hd_users *users, uint32_t uid, uint32_t
 		return hd_fail(diag, HD_E_REFUSED,
 			"account %.64s (%u) is no user of this scheduler: its owner lists users in "
 			HD_USERS_FILE, *name ? name : "without a name", uid);
-	*caller = caller_of(users, u ? u : &users->others, uid, gid, u ? u->name : name);
+	/* tokens and limits go by name: one that the file gives to another uid is not this account's */
+	*caller = caller_of(users, u ? u : &users->others, uid, gid, u ? u->name :
+		is_listed(users, name) ? "" : name);
 	return HD_OK;
 }
 
@@ -497,7 +511,8 @@ uint32_t hd_users_limits(const struct hd_users *users, uint32_t uid, const char 
 	if (owner || !u)
 		return 0;
 	*account = u->account;
-	add_limit(limit, &n, "user", name, &u->quota);
+	/* a job that was handed in under another name counts to the name of now */
+	add_limit(limit, &n, "user", u == &users->others ? name : u->name, &u->quota);
 	if (u->account != HD_USERS_NONE)
 		add_limit(limit, &n, "account", users->account[u->account].name,
 			&users->account[u->account].quota);

@@ -22,7 +22,8 @@
  * 3. A quota holds for the sum over all jobs of the user, of the account, of the group; the tightest counts.
  *    One of `others` holds for each of them.
  * 4. What the table of rights does not name only admins may.
- * 5. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used.
+ * 5. A name of the file is its uid's alone: another account of that name is uid-NUMBER here.
+ * 6. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used.
  *
  * Pure. Ownership: texts lie in the arena of the read, and hold as long as it does. */
 #ifndef HD_DAEMON_USERS_H

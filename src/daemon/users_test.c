@@ -80,6 +80,7 @@ static void what_is_wrong_has_its_place(void **state)
 		{ "users:\n  x: {uid: 1001}\n  ada:\n", "x and ada are one account of this machine (1001)" },
 		{ "users:\n  ada:\n  twin:\n", "ada and twin are one account" },
 		{ "users:\n  -a:\n", "is no name" },
+		{ "users:\n  uid-7:\n", "uid-7 is what an account without a name is called" },
 		{ "accounts:\n  a: {weight: 0}\n", "weight is a number" },
 		{ "accounts:\n  a: {order: lifo}\n", "order is fair" },
 		{ "visible: none\n", "visible is own or all" },
@@ -117,6 +118,11 @@ static void a_uid_is_a_user_or_another_or_refused(void **state)
 	assert_true(c.role == HD_ROLE_USER && !c.sees_all);
 	assert_int_equal(hd_users_by_uid(&u, 7778, 5, "zoe", &c, NULL), HD_OK);
 	assert_string_equal(c.name, "zoe");
+	/* an account that is called as a user of the file, and is another, is not that one */
+	assert_int_equal(hd_users_by_uid(&u, 7779, 5, "svc", &c, NULL), HD_OK);
+	assert_string_equal(c.name, "uid-7779");
+	assert_int_equal(hd_users_by_uid(&u, 7780, 5, "gone", &c, NULL), HD_OK);
+	assert_string_equal(c.name, "uid-7780");
 	assert_int_equal(hd_users_by_name(&u, "svc", &c, NULL), HD_OK);
 	assert_int_equal(c.uid, 4711);
 	assert_int_equal(hd_users_by_name(&u, "zoe", &c, NULL), HD_E_REFUSED);
