@@ -240,8 +240,8 @@ HD_MUST_USE enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *
 /* An event of the daemon itself, stored. */
 void daemon_note(struct hd_daemon *d, const char *kind, const char *text);
 daemon_shows daemon_show_me, daemon_show_tokens, daemon_make_token, daemon_revoke_token;
-HD_MUST_USE enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer,
-	char user[HD_USERS_NAME + 1], struct hd_diag *diag);
+HD_MUST_USE enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer, struct hd_caller *by,
+	struct hd_diag *diag);
 /* Finds `taken`: a new store must not reuse folders of runs of an older one (submit.c). */
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
 /* Of an order without its key: equal for equal orders, however they are written (submit.c). */

@@ -23,7 +23,7 @@ static enum hd_err hash_of(const char *token, char hex[HD_SHA256_HEX], struct hd
 }
 
 /* By its hash: how long the search takes tells nothing of the token. */
-enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer, char user[HD_USERS_NAME + 1],
+enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer, struct hd_caller *by,
 	struct hd_diag *diag)
 {
 	struct hd_jobs_token token = { 0 };
@@ -34,8 +34,9 @@ enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer, char user
 		err = hd_jobs_get_token(d->jobs, hex, &token, diag);
 	if (err || wall_s(d) >= token.until_s)
 		return hd_fail(diag, HD_E_REFUSED, "the token is none, or holds no longer");
-	snprintf(user, HD_USERS_NAME + 1, "%s", token.user);
-	return HD_OK;
+	err = hd_users_by_name(&d->users->now, token.user, by, diag);
+	return err || by->uid == token.uid ? err : hd_fail(diag, HD_E_REFUSED,
+		"the token was made for another one who was called %.64s", token.user);
 }
 
 struct token_list {
@@ -94,6 +95,7 @@ enum hd_err daemon_make_token(struct hd_daemon *d, const struct hd_json *ask, st
 			user, d->by->name);
 	if (!err && hd_users_by_name(&d->users->now, user, &of, diag))
 		err = HD_E_INVAL;
+	token.uid = err ? HD_NO_UID : of.uid;
 	struct token_list list = { .d = d, .user = user };
 	if (!err)
 		err = hd_jobs_tokens(d->jobs, each_token, &list, diag);

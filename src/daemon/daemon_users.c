@@ -199,16 +199,13 @@ enum hd_err daemon_identify(void *self, const struct hd_credential *c, struct hd
 	struct hd_diag *diag)
 {
 	struct hd_daemon *d = self;
-	char user[HD_USERS_NAME + 1];
 	struct hd_account account;
 
 	if (!d->users)
 		return c->bearer && !c->start_token ? hd_fail(diag, HD_E_REFUSED, "no such token") :
 			hd_identify_owner(self, c, by, diag);
 	if (c->bearer && !c->start_token) {
-		enum hd_err err = daemon_token_user(d, c->bearer, user, diag);
-		if (!err)
-			err = hd_users_by_name(&d->users->now, user, by, diag);
+		enum hd_err err = daemon_token_user(d, c->bearer, by, diag);
 		if (!err && by->uid != HD_NO_UID) {
 			(void)!hd_account_of(by->uid, by->uid, &account);
 			by->gid = account.gid;

@@ -41,8 +41,8 @@ const struct hd_db_kind hd_jobs_kind = {
 		" gid INTEGER NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS owned_uid ON owned (uid, job);"
 		"CREATE TABLE IF NOT EXISTS token (id INTEGER PRIMARY KEY AUTOINCREMENT,"
-		" hash TEXT NOT NULL UNIQUE, user TEXT NOT NULL, made_s REAL NOT NULL,"
-		" until_s REAL NOT NULL);"
+		" hash TEXT NOT NULL UNIQUE, user TEXT NOT NULL, uid INTEGER NOT NULL,"
+		" made_s REAL NOT NULL, until_s REAL NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value REAL NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS word (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 };
@@ -62,9 +62,9 @@ const struct hd_db_kind hd_jobs_kind = {
 	X(ORDERED,  "INSERT INTO ordered (job, hash) VALUES (?, ?)") \
 	X(OWNED,    "INSERT INTO owned (job, uid, gid) VALUES (?, ?, ?)") \
 	X(OWNER,    "SELECT uid FROM owned WHERE job = ?") \
-	X(TOKEN,    "INSERT INTO token (hash, user, made_s, until_s) VALUES (?, ?, ?, ?)") \
-	X(TOKEN_OF, "SELECT id, user, made_s, until_s FROM token WHERE hash = ?") \
-	X(TOKENS,   "SELECT id, user, made_s, until_s FROM token ORDER BY id") \
+	X(TOKEN,    "INSERT INTO token (hash, user, uid, made_s, until_s) VALUES (?, ?, ?, ?, ?)") \
+	X(TOKEN_OF, "SELECT id, user, made_s, until_s, uid FROM token WHERE hash = ?") \
+	X(TOKENS,   "SELECT id, user, made_s, until_s, uid FROM token ORDER BY id") \
 	X(UNTOKEN,  "DELETE FROM token WHERE id = ?") \
 	X(ROW,      "UPDATE job SET state = ?, scale = ?, min = ?, max = ?, nvns = ?, weight = ?, submitted_s = ?, started_s = ?, ended_s = ?, " \
 		    "deadline_s = ?, steps = ?, done = ?, failures = ?, leases = ?, exit = ?, cancel = ?, " \
@@ -779,7 +779,8 @@ static void take_token(sqlite3_stmt *ask, void *to)
 	struct hd_jobs_token *t = to;
 
 	*t = (struct hd_jobs_token){ .id = sqlite3_column_int64(ask, 0),
-		.made_s = sqlite3_column_double(ask, 2), .until_s = sqlite3_column_double(ask, 3) };
+		.uid = (uint32_t)sqlite3_column_int64(ask, 4), .made_s = sqlite3_column_double(ask, 2),
+		.until_s = sqlite3_column_double(ask, 3) };
 	snprintf(t->user, sizeof t->user, "%s", text_of(ask, 1));
 }
 
@@ -790,8 +791,9 @@ enum hd_err hd_jobs_put_token(struct hd_jobs *s, const char *hash, struct hd_job
 
 	bind_text(ask, 1, hash);
 	bind_text(ask, 2, t->user);
-	sqlite3_bind_double(ask, 3, t->made_s);
-	sqlite3_bind_double(ask, 4, t->until_s);
+	sqlite3_bind_int64(ask, 3, t->uid);
+	sqlite3_bind_double(ask, 4, t->made_s);
+	sqlite3_bind_double(ask, 5, t->until_s);
 	enum hd_err err = put(s, ASK_TOKEN, diag);
 	if (!err)
 		t->id = sqlite3_last_insert_rowid(s->db.at);

@@ -120,7 +120,8 @@ uint32_t hd_jobs_owner(struct hd_jobs *jobs, uint64_t id);    /* HD_NO_UID: none
 /* ---- tokens ---- */
 
 /* until_s: since 1970; user: of users.yaml */
-struct hd_jobs_token { int64_t id; double made_s, until_s; char user[HD_JOBS_NAME + 1]; };
+/* uid: of the user that it was made for; another uid that has the name since is not that user */
+struct hd_jobs_token { int64_t id; uint32_t uid; double made_s, until_s; char user[HD_JOBS_NAME + 1]; };
 /* `hash`: of the token's text, which is not stored. Each is a transaction of its own. */
 HD_MUST_USE enum hd_err hd_jobs_put_token(struct hd_jobs *jobs, const char *hash,
 	struct hd_jobs_token *token, struct hd_diag *diag);
