@@ -201,6 +201,10 @@ enum hd_err daemon_identify(void *self, const struct hd_credential *c, struct hd
 	struct hd_daemon *d = self;
 	struct hd_account account;
 
+	/* a file that came while this scheduler started opened the socket to all, and has no users yet */
+	if (!d->users && c->local && c->user.uid != 0 && c->user.uid != hd_account_self())
+		return hd_fail(diag, HD_E_REFUSED, "this scheduler has one owner, which account %u is not",
+			c->user.uid);
 	if (!d->users)
 		return c->bearer && !c->start_token ? hd_fail(diag, HD_E_REFUSED, "no such token") :
 			hd_identify_owner(self, c, by, diag);
