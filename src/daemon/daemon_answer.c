@@ -205,6 +205,8 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 		id = taken.card->id;
 		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .job = id,
 			.row = taken.row, .n = taken.tasks }, taken.card, NULL, diag);
+		if (err)                          /* their folders stay: the next order has other numbers */
+			d->taken = taken.card[taken.n - 1].id;
 	}
 	hd_arena_finish(&arena);
 	return err ? err : put_submitted(d, id, w, diag);

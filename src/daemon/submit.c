@@ -334,8 +334,8 @@ enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag)
 	return err;
 }
 
-static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const char *folder,
-	const char *text, uint64_t until, struct hd_jobs_card *card,
+static enum hd_err try_run(struct hd_daemon *d, const struct hd_job *job, const char *folder,
+	const char *text, uint64_t until, struct hd_jobs_card *card, bool *made,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct hd_rundir dir = { 0 };
@@ -350,12 +350,14 @@ static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const
 	struct hd_account account;
 	const struct hd_account *as = daemon_account(d, card, &account) ? &account : NULL;
 	bool there = !hd_fs_stat(d->fs, card->run, &stat, NULL);
-	if (there && (as || is_run(d, card->run)))
+	/* with users it may be what another one's submission left: root takes nothing away there */
+	if (there && (d->users || is_run(d, card->run)))
 		return hd_fail(diag, HD_E_REFUSED,
 			"%s is a run that this scheduler does not know: move it away", card->run);
 	enum hd_err err = there ? hd_fs_remove_tree(d->fs, card->run, diag) : HD_OK;
 	if (!err && as)
 		err = hd_fs_mkdir(d->fs, card->run, diag);
+	*made = !err && as;
 	if (!err && as)
 		err = hd_account_give(card->run, as, 0700, diag);
 	daemon_lend(d, as);
@@ -379,6 +381,19 @@ static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const
 		hd_rundir_discard(&dir);
 	hd_rundir_close(&dir);
 	daemon_unlend(as);
+	return err;
+}
+
+/* A folder that its user made unusable must not stay under the next number: others would be refused it. */
+static enum hd_err make_run(struct hd_daemon *d, const struct hd_job *job, const char *folder,
+	const char *text, uint64_t until, struct hd_jobs_card *card, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	bool made = false;
+	enum hd_err err = try_run(d, job, folder, text, until, card, &made, arena, diag);
+
+	if (err && made && hd_fs_rmdir(d->fs, card->run, NULL))
+		d->taken = card->id;
 	return err;
 }
 
@@ -487,8 +502,9 @@ static void drop_runs(struct hd_daemon *d, const struct hd_daemon_taken *taken, 
 		daemon_lend(d, as);
 		(void)!hd_fs_remove_tree(d->fs, taken->card[i].run, NULL);
 		daemon_unlend(as);
-		if (as)                           /* the folder lies in one of ours */
-			(void)!hd_fs_rmdir(d->fs, taken->card[i].run, NULL);
+		/* the folder lies in one of ours */
+		if (as && hd_fs_rmdir(d->fs, taken->card[i].run, NULL) && taken->card[i].id > d->taken)
+			d->taken = taken->card[i].id;
 	}
 }
 
