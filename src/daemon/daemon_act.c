@@ -174,12 +174,18 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 		.code = -1 });
 }
 
+/* orders come each 2 s */
+enum { HD_ACT_ASKS = 30, HD_ACT_KILLS = 3 };
+
 static void signal_device(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what)
 {
+	struct device_slot *s = &d->slot[device];
 	struct hd_pid_lock_holder holder;
 
-	if (runs(&d->slot[device].proc))
-		(void)!hd_proc_signal(&d->slot[device].proc, what, NULL);
+	if (runs(&s->proc))
+		(void)!hd_proc_signal(&s->proc, what, NULL);
+	else if (what == HD_PROC_KILL && ++s->killed > HD_ACT_KILLS)
+		daemon_drop_lock(d, device);
 	else if (!daemon_device_holder(d, device, &holder) && holder.pid)
 		daemon_signal(d, holder.job, holder.pid, what);
 }
@@ -245,7 +251,9 @@ void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *o)
 		return;
 	(void)HD_FAILPOINT(DAEMON_ORDER);
 	if (!o->job) {                            /* a worker of no job */
-		signal_device(d, o->device, HD_PROC_TERM);
+		struct device_slot *s = &d->slot[o->device];
+		signal_device(d, o->device, d->users && ++s->asked > HD_ACT_ASKS ? HD_PROC_KILL :
+			HD_PROC_TERM);
 		return;
 	}
 	w = daemon_watch(d, o->job, o->lease);

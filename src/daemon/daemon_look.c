@@ -137,7 +137,7 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 	}
 	s->there = mine || held;
 	if (!s->there)
-		s->job = 0;
+		s->job = s->asked = s->killed = 0;
 	if (s->there == was && s->job == job)
 		return;
 	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v,

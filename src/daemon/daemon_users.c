@@ -58,6 +58,11 @@ static enum hd_err open_ways(struct hd_daemon *d, struct hd_diag *diag)
 		snprintf(path, sizeof path, "%s/%s", d->spec->dir, secret[i]);
 		err = hd_fs_stat(d->fs, path, &stat, NULL) ? HD_OK : hd_account_mode(path, 0600, diag);
 	}
+	/* to open a lock is enough to hold it */
+	for (uint32_t v = 0; v < d->spec->pools->ndevices && !err; v++) {
+		daemon_pid_lock_path(d, v, path);
+		err = hd_fs_stat(d->fs, path, &stat, NULL) ? HD_OK : hd_account_mode(path, 0600, diag);
+	}
 	for (size_t i = 0; i < sizeof ways / sizeof *ways && !err; i++) {
 		snprintf(path, sizeof path, "%s%s", d->spec->dir, ways[i]);
 		err = hd_account_mode(path, 0711, diag);
@@ -346,6 +351,21 @@ enum hd_err daemon_make_lock(struct hd_daemon *d, uint32_t device, const struct 
 	(void)!hd_fs_unlink(d->fs, path, NULL);
 	enum hd_err err = hd_file_write_atomic(d->fs, path, "", 0, diag);
 	return err || !w->as ? err : hd_account_give(path, &w->account, 0600, diag);
+}
+
+/* Its user can hold the file with any process, for as long as it likes, and needs no device for that. */
+void daemon_drop_lock(struct hd_daemon *d, uint32_t device)
+{
+	char path[HD_PATH_CAP], name[96], text[200];
+
+	if (!runs_as(d))
+		return;
+	daemon_pid_lock_path(d, device, path);
+	hd_pools_device(d->spec->pools, device, name);
+	snprintf(text, sizeof text, "%s: the process that holds its lock is no worker, and did not leave: the lock is made new",
+		name);
+	if (!hd_fs_unlink(d->fs, path, NULL))
+		daemon_log(d, "warning", 0, text);
 }
 
 enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *w, struct hd_run_end *end)
