@@ -65,7 +65,8 @@ passed "an account is its user, or refused"
 
 # ---- own and others' ----
 
-long="-s job.steps=500000"
+# paced: it is there, and computes little
+long="-s job.steps=500000 -s workers.pace=5ms"
 must 0 $ada submit job.yaml --name mine; a=$(cat out)
 must 0 $bob submit job.yaml $long --name mine; b=$(cat out)
 finished() { as $ada "$HEDDLE_BIN" jobs --dir "$dir" --state done --json 2>/dev/null | grep -q "\"id\":$a,"; }
