@@ -77,14 +77,10 @@ static bool send_older_away(struct hd_daemon *d, struct watch *w)
 enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask,
 	const struct hd_json **answer)
 {
-	char addr[HD_ADDR_CAP];
-	enum hd_err err = hd_control_path(w->run, "run.sock", addr, NULL);
+	enum hd_err err = hd_control_ask_run(w->run, w->as ? w->account.uid : HD_NO_UID, ask,
+		w->silent % HD_DAEMON_PATIENT ? HD_DAEMON_RETRY_NS : HD_DAEMON_ASK_NS, &d->scratch, answer,
+		NULL);
 
-	daemon_lend(d, daemon_of(w));     /* a link of the user leads to what the user may ask */
-	if (!err)
-		err = hd_control_ask(addr, ask, w->silent % HD_DAEMON_PATIENT ? HD_DAEMON_RETRY_NS :
-			HD_DAEMON_ASK_NS, &d->scratch, answer, NULL);
-	daemon_unlend(daemon_of(w));
 	/* others are answers, or it does not listen yet */
 	w->silent = err == HD_E_PEERLOST ? w->silent + 1 : 0;
 	return err;

@@ -313,7 +313,8 @@ static void tell_renewer(struct hd_daemon *d)
 		const struct hd_dispatch_lease *lease = hd_dispatch_lease(d->dispatch, d->watch[i].job);
 		if (lease && lease->number == d->watch[i].lease && !lease->over)
 			/* without memory for it: as without a renewer */
-			(void)!hd_renewer_add(d->renewer, d->watch[i].run, NULL);
+			(void)!hd_renewer_add(d->renewer, d->watch[i].run, d->watch[i].as ?
+				d->watch[i].account.uid : HD_NO_UID, NULL);
 	}
 }
 

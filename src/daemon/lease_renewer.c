@@ -15,7 +15,7 @@
 /* a wake-up is sent; the look is only the bound that every wait has */
 #define HD_RENEWER_IDLE_NS INT64_C(60000000000)
 
-struct leased_run { char dir[HD_JOBS_RUN]; };
+struct leased_run { char dir[HD_JOBS_RUN]; uint32_t uid; };
 
 struct hd_lease_renewer {
 	struct hd_clock *clock;
@@ -36,14 +36,13 @@ static int64_t every_ns(const struct hd_lease_renewer *k) { return (int64_t)(k->
 
 static void ask(const struct leased_run *run, double for_s)
 {
-	char addr[HD_ADDR_CAP], text[64];
+	char text[64];
 	const struct hd_json *answer;
 	struct hd_arena arena;
 
 	snprintf(text, sizeof text, "{\"do\":\"status\",\"for_s\":%.3f}", for_s);
 	hd_arena_init(&arena, 0);
-	if (!hd_control_path(run->dir, "run.sock", addr, NULL))
-		(void)!hd_control_ask(addr, text, HD_RENEWER_ASK_NS, &arena, &answer, NULL);
+	(void)!hd_control_ask_run(run->dir, run->uid, text, HD_RENEWER_ASK_NS, &arena, &answer, NULL);
 	hd_arena_finish(&arena);
 }
 
@@ -126,12 +125,15 @@ void hd_renewer_set(struct hd_lease_renewer *k, double for_s)
 	hd_lock_give(&k->lock);
 }
 
-enum hd_err hd_renewer_add(struct hd_lease_renewer *k, const char *run, struct hd_diag *diag)
+enum hd_err hd_renewer_add(struct hd_lease_renewer *k, const char *run, uint32_t uid,
+	struct hd_diag *diag)
 {
 	hd_lock_take(&k->lock);
 	enum hd_err err = hd_grow(&k->run, &k->cap, (uint64_t)k->nruns + 1, sizeof *k->run, "runs", diag);
-	if (!err)
+	if (!err) {
+		k->run[k->nruns].uid = uid;
 		snprintf(k->run[k->nruns++].dir, sizeof k->run->dir, "%s", run);
+	}
 	hd_lock_give(&k->lock);
 	return err;
 }

@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "sys/clock.h"
@@ -31,8 +32,8 @@ void hd_renewer_destroy(struct hd_lease_renewer *renewer);
 
 /* Forgets the runs, and has leases last so long, s. */
 void hd_renewer_set(struct hd_lease_renewer *renewer, double for_s);
-/* its folder */
-HD_MUST_USE enum hd_err hd_renewer_add(struct hd_lease_renewer *renewer, const char *run,
+/* its folder, and whose processes it has (HD_NO_UID: ours): no other account's socket is spoken to */
+HD_MUST_USE enum hd_err hd_renewer_add(struct hd_lease_renewer *renewer, const char *run, uint32_t uid,
 	struct hd_diag *diag);
 
 /* A decision begins... After for_ns (INT64_MAX: never) the flag that is returned is set; it is the

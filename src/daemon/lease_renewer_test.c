@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "sys/account.h"
 #include "sys/loop.h"
 #include "driver/control.h"
 #include "tests/check.h"
@@ -93,8 +94,8 @@ static void a_run_hears_of_its_scheduler_while_that_decides_and_no_longer(void *
 	(void)state;
 	hd_renewer_set(renewer, 0.2);
 	/* no process answers there */
-	assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", NULL), HD_OK);
-	assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
+	assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", HD_NO_UID, NULL), HD_OK);
+	assert_int_equal(hd_renewer_add(renewer, dir, geteuid(), NULL), HD_OK);
 	assert_false(hears(1, 300000000));
 	(void)hd_renewer_begin(renewer, INT64_MAX);
 	assert_true(hears(4, INT64_C(600000000000)));
@@ -113,7 +114,7 @@ static void short_decisions_and_runs_that_are_gone_ask_nothing(void **state)
 		assert_false(hd_renewer_end(renewer));
 	}
 	hd_renewer_set(renewer, 3600);
-	assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
+	assert_int_equal(hd_renewer_add(renewer, dir, geteuid(), NULL), HD_OK);
 	for (int i = 0; i < 100; i++) {
 		(void)hd_renewer_begin(renewer, INT64_MAX);
 		assert_false(hd_renewer_end(renewer));
@@ -132,7 +133,7 @@ static void many_short_decisions_are_as_one_that_is_long(void **state)
 {
 	(void)state;
 	hd_renewer_set(renewer, 0.8);
-	assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
+	assert_int_equal(hd_renewer_add(renewer, dir, geteuid(), NULL), HD_OK);
 	for (int i = 0; i < 2000 && !asked; i++) {
 		(void)hd_renewer_begin(renewer, INT64_MAX);
 		(void)hears(1, 20000000);
@@ -147,7 +148,7 @@ static void a_decision_that_takes_too_long_is_stopped(void **state)
 	(void)state;
 	for (int i = 0; i < 20; i++) {
 		hd_renewer_set(renewer, i % 2 ? 0.02 : 0);
-		assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", NULL), HD_OK);
+		assert_int_equal(hd_renewer_add(renewer, "/tmp/no run of that name", HD_NO_UID, NULL), HD_OK);
 		int64_t began = hd_clock_now_ns(&clock_);
 		const atomic_bool *stop = hd_renewer_begin(renewer, 20000000);
 		while (!atomic_load(stop))
@@ -167,7 +168,7 @@ static void a_decision_that_takes_too_long_is_stopped(void **state)
 static void add_dir(int times)
 {
 	for (int i = 0; i < times; i++)
-		assert_int_equal(hd_renewer_add(renewer, dir, NULL), HD_OK);
+		assert_int_equal(hd_renewer_add(renewer, dir, geteuid(), NULL), HD_OK);
 }
 
 static void end_an_hour_later(void)
@@ -222,7 +223,7 @@ static void a_run_that_there_is_no_memory_for_is_not_asked(void **state)
 	(void)state;
 	hd_renewer_set(renewer, 0.04);
 	hd_alloc_arm(1);
-	enum hd_err err = hd_renewer_add(renewer, dir, &diag);
+	enum hd_err err = hd_renewer_add(renewer, dir, geteuid(), &diag);
 	hd_alloc_arm(0);
 	assert_int_equal(err, HD_E_NOMEM);
 	(void)hd_renewer_begin(renewer, INT64_MAX);

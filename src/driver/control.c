@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "sys/account.h"
 #include "sys/clock.h"
 #include "sys/file.h"
 
@@ -308,5 +309,22 @@ enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns, s
 		err = judge(*answer, diag);
 	hd_sock_close(&sock);
 	hd_loop_finish(&loop);
+	return err;
+}
+
+enum hd_err hd_control_ask_run(const char *dir, uint32_t uid, const char *ask, int64_t wait_ns,
+	struct hd_arena *arena, const struct hd_json **answer, struct hd_diag *diag)
+{
+	char addr[HD_ADDR_CAP], at[HD_ACCOUNT_AT], held[HD_ACCOUNT_AT + sizeof "unix:"];
+	int id = -1;
+	enum hd_err err = hd_control_path(dir, "run.sock", addr, diag);
+
+	if (err || uid == HD_NO_UID)
+		return err ? err : hd_control_ask(addr, ask, wait_ns, arena, answer, diag);
+	if (hd_account_hold_socket(addr + strlen("unix:"), uid, at, &id))
+		return hd_fail(diag, HD_E_NOTFOUND, "%s is no socket of account %u", addr, uid);
+	snprintf(held, sizeof held, "unix:%s", at);
+	err = hd_control_ask(held, ask, wait_ns, arena, answer, diag);
+	hd_account_let_go(id);
 	return err;
 }

@@ -148,6 +148,25 @@ bool hd_sock_user_of(int id, struct hd_sock_user *peer)
 	return true;
 }
 
+enum hd_err hd_account_hold_socket(const char *path, uint32_t uid, char at[HD_ACCOUNT_AT], int *id)
+{
+	struct stat st;
+
+	*id = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (*id >= 0 && !fstat(*id, &st) && S_ISSOCK(st.st_mode) && st.st_uid == uid) {
+		snprintf(at, HD_ACCOUNT_AT, "/proc/self/fd/%d", *id);
+		return HD_OK;
+	}
+	hd_account_let_go(*id);
+	return HD_E_NOTFOUND;
+}
+
+void hd_account_let_go(int id)
+{
+	if (id >= 0)
+		close(id);
+}
+
 uint32_t hd_pid_uid(int pid)
 {
 	char path[40], text[4096], *at;

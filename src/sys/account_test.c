@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "sys/clock.h"
@@ -77,6 +78,34 @@ static void the_other_end_of_a_unix_connection_is_known(void **state)
 	close(other);
 	assert_int_equal(hd_pid_uid(getpid()), getuid());
 	assert_int_equal(hd_pid_uid(-1), HD_NO_UID);
+}
+
+static void a_socket_is_held_if_it_is_the_accounts_and_no_link(void **state)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX }, held = name;
+	char link[200], at[HD_ACCOUNT_AT];
+	int id, to = socket(AF_UNIX, SOCK_STREAM, 0), from = socket(AF_UNIX, SOCK_STREAM, 0);
+	(void)state;
+
+	path_of(link, "link");
+	snprintf(name.sun_path, sizeof name.sun_path, "%s/socket", dir);
+	assert_int_equal(bind(to, (struct sockaddr *)&name, sizeof name), 0);
+	assert_int_equal(listen(to, 1), 0);
+	assert_int_equal(symlink(name.sun_path, link), 0);
+	assert_int_equal(hd_account_hold_socket(link, geteuid(), at, &id), HD_E_NOTFOUND);
+	assert_int_equal(hd_account_hold_socket(name.sun_path, NAMELESS, at, &id), HD_E_NOTFOUND);
+	assert_int_equal(hd_account_hold_socket(dir, geteuid(), at, &id), HD_E_NOTFOUND);
+	assert_int_equal(hd_account_hold_socket(name.sun_path, geteuid(), at, &id), HD_OK);
+	/* what is put under the name meanwhile changes nothing */
+	assert_int_equal(unlink(name.sun_path), 0);
+	assert_int_equal(symlink("/dev/null", name.sun_path), 0);
+	snprintf(held.sun_path, sizeof held.sun_path, "%s", at);
+	assert_int_equal(connect(from, (struct sockaddr *)&held, sizeof held), 0);
+	hd_account_let_go(id);
+	close(from);
+	close(to);
+	assert_int_equal(unlink(name.sun_path), 0);
+	assert_int_equal(unlink(link), 0);
 }
 
 struct other { atomic_int turn; bool seen; };
@@ -288,6 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_account_is_its_number_with_or_without_a_name),
 		cmocka_unit_test(the_other_end_of_a_unix_connection_is_known),
+		cmocka_unit_test(a_socket_is_held_if_it_is_the_accounts_and_no_link),
 		cmocka_unit_test(lent_rights_open_what_the_account_may_open_and_in_this_thread_alone),
 		cmocka_unit_test(a_pipe_in_the_place_of_a_file_is_not_waited_for),
 		cmocka_unit_test(a_group_of_the_account_opens_too),
