@@ -89,6 +89,9 @@ _Noreturn static void go(const struct hd_account *as, const struct hd_spawn *how
 	plain_signals();
 	(void)setsid();
 	int error = redirect(how);
+	/* a folder that the account could not have come to would be open to it */
+	if (!error && chdir("/"))
+		error = errno;
 	if (!error && gate != 3 && dup3(gate, 3, O_CLOEXEC) < 0)
 		error = errno;
 	gate = error ? gate : 3;

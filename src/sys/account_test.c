@@ -254,9 +254,9 @@ static void a_program_runs_as_the_account_with_nothing_of_ours(void **state)
 		SKIP("not root: no program can be started as another account");
 	assert_int_equal(setenv("HD_SECRET", "of root", 1), 0);
 	assert_int_equal(said(&as, "id -u; id -g; id -G; env | grep -v ^PWD= | grep -v ^_= | sort; "
-		"ls /proc/self/fd | wc -l; exit 7", text, sizeof text), 7);
+		"ls /proc/self/fd | wc -l; pwd; exit 7", text, sizeof text), 7);
 	assert_string_equal(text, "54321\n4343\n4343 4242\nHOME=/home/ada\nLOGNAME=ada\n"
-		"PATH=/usr/local/bin:/usr/bin:/bin\nUSER=ada\n4\n");
+		"PATH=/usr/local/bin:/usr/bin:/bin\nUSER=ada\n4\n/\n");
 	/* no way back, not by a saved number either */
 	assert_int_equal(said(&as, "grep ^Uid: /proc/self/status; grep ^Gid: /proc/self/status", text,
 		sizeof text), 0);
