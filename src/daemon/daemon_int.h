@@ -52,7 +52,7 @@ struct watch {
 
 /* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the
  * process that was given its part of a core last. */
-/* asked, killed: how often what is there was told to leave, since it was. */
+/* asked, killed: how often the process there was asked to leave, and killed, since it came. */
 struct device_slot { struct hd_proc proc; uint64_t job; int limited; bool there, out;
 	uint32_t asked, killed; };
 
@@ -238,7 +238,7 @@ void daemon_signal(struct hd_daemon *d, uint64_t job, int pid, enum hd_proc_sign
 /* The pid lock of the device, for a worker of that job to take: a new file, of its user. */
 HD_MUST_USE enum hd_err daemon_make_lock(struct hd_daemon *d, uint32_t device, const struct watch *w,
 	struct hd_diag *diag);
-/* The lock of a device that nothing we know of holds any more, however it is told to leave. */
+/* Away with the lock of a device whose holder did not leave when it was killed. */
 void daemon_drop_lock(struct hd_daemon *d, uint32_t device);
 HD_MUST_USE enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *w, struct hd_run_end *end);
 /* An event of the daemon itself, stored. */

@@ -36,7 +36,7 @@ enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer, struct hd
 		return hd_fail(diag, HD_E_REFUSED, "the token is none, or holds no longer");
 	err = hd_users_by_name(&d->users->now, token.user, by, diag);
 	return err || by->uid == token.uid ? err : hd_fail(diag, HD_E_REFUSED,
-		"the token was made for another one who was called %.64s", token.user);
+		"the token is of an earlier user %.64s, of another uid", token.user);
 }
 
 struct token_list {

@@ -362,7 +362,7 @@ void daemon_drop_lock(struct hd_daemon *d, uint32_t device)
 		return;
 	daemon_pid_lock_path(d, device, path);
 	hd_pools_device(d->spec->pools, device, name);
-	snprintf(text, sizeof text, "%s: the process that holds its lock is no worker, and did not leave: the lock is made new",
+	snprintf(text, sizeof text, "%s: its lock is held by no worker of ours: it is made new",
 		name);
 	if (!hd_fs_unlink(d->fs, path, NULL))
 		daemon_log(d, "warning", 0, text);

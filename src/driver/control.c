@@ -234,7 +234,7 @@ static enum hd_err take_line(struct hd_sock *sock, struct hd_loop *loop, int64_t
 			return hd_fail(diag, HD_E_PEERLOST,
 				"the coordinator at %s ended the connection without an answer", sock->addr);
 		if (!err && text->len + n > HD_CONTROL_ANSWER)
-			return hd_fail(diag, HD_E_PROTOCOL, "what is at %s sends more than %d bytes: it is no "
+			return hd_fail(diag, HD_E_PROTOCOL, "%s sends more than %d bytes: it is no "
 				"coordinator", sock->addr, HD_CONTROL_ANSWER);
 		if (!err) {
 			whole = memchr(buf, '\n', n);

@@ -64,8 +64,8 @@ void hd_control_tick(struct hd_control *control, int64_t now_ns);
 HD_MUST_USE enum hd_err hd_control_ask(const char *addr, const char *ask, int64_t wait_ns,
 	struct hd_arena *arena, const struct hd_json **answer,
 	struct hd_diag *diag);
-/* The same of the run in that folder, whose files are `uid`'s (HD_NO_UID: ours): nothing else is spoken to, if
- * that account put a link or another one's socket there. */
+/* The same of the run in that folder, whose files are `uid`'s (HD_NO_UID: ours): nothing else is spoken to,
+ * if that account put a link or another one's socket there. */
 HD_MUST_USE enum hd_err hd_control_ask_run(const char *dir, uint32_t uid, const char *ask, int64_t wait_ns,
 	struct hd_arena *arena, const struct hd_json **answer, struct hd_diag *diag);
 

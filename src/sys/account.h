@@ -66,10 +66,11 @@ void hd_account_keep_private(void);
 /* The account that began the other end of a Unix connection; pid as of then. False: it is none. */
 struct hd_sock_user { uint32_t uid, gid; int pid; };
 bool hd_sock_user_of(int id, struct hd_sock_user *peer);
-/* A Unix socket that lies under that name and is that account's: `at` leads to it alone, whatever is put there
- * meanwhile, until hd_account_let_go. HD_E_NOTFOUND: there is none, or a link, or another account's. */
+/* A Unix socket that lies under that name and is that account's: `at` leads to it alone, whatever is put
+ * there meanwhile, until hd_account_let_go. HD_E_NOTFOUND: there is none, or a link, or another account's. */
 enum { HD_ACCOUNT_AT = 32 };
-HD_MUST_USE enum hd_err hd_account_hold_socket(const char *path, uint32_t uid, char at[HD_ACCOUNT_AT], int *id);
+HD_MUST_USE enum hd_err hd_account_hold_socket(const char *path, uint32_t uid, char at[HD_ACCOUNT_AT],
+	int *id);
 void hd_account_let_go(int id);
 /* Whose that process is; HD_NO_UID: there is none. */
 uint32_t hd_pid_uid(int pid);
