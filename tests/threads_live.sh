@@ -22,11 +22,12 @@ job: {name: gpt, seed: 5, steps: 1000000}
 model: {use: "builtin:gpt", args: {layers: 1, width: 16, heads: 2, context: 8, vocab: 32, dropout: 0.1}}
 data: {kind: synthetic, count: 60}
 batch: {global: 14, virtual_nodes: 7, normalize: token}
-optim: {kind: adam, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
+# without clipping, and in steps without a digest, parameters go out early (ADR 214)
+optim: {kind: adam, lr: 1e-2, clip: 0, schedule: {kind: linear, warmup: 2}}
 checkpoint: {every: 20 steps, keep: 2}
 eval: {every: 0}
 comm: {sync: sharded}
-trace: {digest: 1}
+trace: {digest: 3}
 workers: {detect: 10 s}
 END
 
