@@ -124,14 +124,15 @@ pid_of()
 }
 patience() { sleep 0.2; kill -0 $run 2>/dev/null; }
 
-# measure RATE STEPS JOB "DEVICES" OPTION...: "predicted median steps" of a run in $work/run, one worker a
-# machine, devices as `--devices paced:1 --profile FILE`; it fails after `limit` seconds (300)
-measure()
+# gather JOB "DEVICES" OPTION...: a run in $work/run, one worker a machine, devices as `--devices paced:1
+# --profile FILE`; its process is $run. Those of other machines record in $work/far/N, a folder each. Links
+# have no rate yet. In a shell of its own; the run ends after `limit` seconds (300)
+gather()
 {
-	local rate=$1 steps=$2 job=$3 as=$4 i n
-	shift 4
+	local job=$1 as=$2 i n
+	shift 2
 	trap 'kill $(jobs -p) 2>/dev/null || true' EXIT       # this runs in a shell of its own
-	rm -rf "$work/run"
+	rm -rf "$work/run" "$work/far"
 	links none
 	ip netns exec ${space}0 timeout "${limit:-300}" "$heddle" run "$job" --out "$work/run" \
 		--workers $nmachines -s workers.start=others -s workers.detect=20s $as \
@@ -145,7 +146,8 @@ measure()
 	until [ "$(committed)" ] && [ "$(committed)" -ge 2 ]; do patience || return 1; done
 	for ((i = 1; i < nmachines; i++)); do
 		ip netns exec $space$i timeout -k 2 "${limit:-300}" "$heddle" worker --join 10.77.0.1:7000 \
-			--wait 60s $as -s net.insecure_plaintext=true 2>>"$work/log" &
+			--wait 60s $as -s net.insecure_plaintext=true --record-in "$work/far/$i" \
+			2>>"$work/log" &
 	done
 	until [ "$(grep -c '"kind":"join".*"worker":1[0-9]\{6\},' "$work/run/events.ndjson")" \
 		-ge $((nmachines - 1)) ]; do
@@ -163,13 +165,27 @@ measure()
 		patience || return 1
 	done
 	sleep 1
-	links "$rate" || return 1
-	n=$(($(committed) + 2))
-	until [ "$(committed)" -gt $((n + steps)) ]; do patience || return 1; done
+}
+
+# ends: the run, at the step at hand
+ends()
+{
 	kill -INT $run
 	wait $run || true
 	kill $(jobs -p) 2>/dev/null || true
 	wait || true
+}
+
+# measure RATE STEPS JOB "DEVICES" OPTION...: "predicted median steps" of such a run
+measure()
+{
+	local rate=$1 steps=$2 n
+	shift 2
+	gather "$@" || return 1
+	links "$rate" || return 1
+	n=$(($(committed) + 2))
+	until [ "$(committed)" -gt $((n + steps)) ]; do patience || return 1; done
+	ends
 	tail -n "+$n" "$work/run/metrics.ndjson" >"$work/lines"
 	# none was lost on the way
 	[ "$(grep -o '"membership":[0-9]*' "$work/lines" | sort -u | wc -l)" = 1 ] &&

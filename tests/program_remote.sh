@@ -64,12 +64,20 @@ expect 2 heddle worker --join "$where" --key other -q
 says 'does not take this key'
 expect 2 heddle worker --join "$where" --key key -s batch.global=240 -q
 says 'what fixes the result differs'
-"$HEDDLE_BIN" worker --join "$where" --key key --devices 1 -q 2>log.guest &
+touch taken
+expect 2 heddle worker --join near --record-in far -q
+says "records in the run's folder"
+expect 2 heddle worker --join "$where" --key key --record-in taken/far -q
+says 'no recording in taken/far'
+"$HEDDLE_BIN" worker --join "$where" --key key --devices 1 --record-in far -q 2>log.guest &
 guest=$!
 has_members near 3
 reach near $(($(step near) + 20))
 ends_well near "two workers here, one over TLS"
 ended $guest 75 "a guest of a run that was stopped"
+expect 0 heddle trace merge near far -o both.hdt
+same "$(grep -c "^worker [0-9]" out)" 3 "workers in a recording with a guest's"
+! grep 'not aligned' out err || failed "the guest's clock is not aligned"
 grep -q '"kind":"listening"' near/events.ndjson || failed "no event of the address"
 for word in $(cat key) $(cat other); do
 	! grep -rqF "$word" near log out err 2>/dev/null || failed "a key stands in a file of the run"

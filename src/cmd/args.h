@@ -134,6 +134,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(KEY,         0,   "key",           TEXT,   "FILE",    "the job's key, mode 0600 (net.key)")              \
 	X(NEW_KEY,     0,   "new-key",       TEXT,   "FILE",    "write a new key and stop")                        \
 	X(JOB,         0,   "job",           TEXT,   "RUN",     "the run to coordinate: its folder")               \
+	X(RECORD_IN,   0,   "record-in",     TEXT,   "FOLDER",  "of a run of another machine: keep the recording in FOLDER (heddle trace merge RUN FOLDER)") \
 	X(SLOW,        0,   "slow",          TEXT,   "X",       "compute X times as slowly (for tests)")           \
 	X(VN_TIME,     0,   "vn-time",       TEXT,   "TIME",    "a virtual node takes so long, as 20ms: what is left of it after computing is waited for, so that many workers share few cores as if each had its own") \
 	X(ISA,         0,   "isa",           TEXT,   "NAME",    "own kernels of no wider instruction set: avx512, avx2, portable (for tests)") \
@@ -282,6 +283,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(LAST_STEPS,  0,   "steps",         COUNT,  "N",       "the newest N steps of the recording (default 100)") \
 	X(CHANNELS,    0,   "bandwidth",     TEXT,   "K",       "bytes travel K times as fast")                    \
 	X(WORKER_AS,   0,   "worker",        TEXT,   "W=median", "what worker W does costs what it costs the others") \
+	X(FASTER,      0,   "compute",       TEXT,   "K",       "devices compute K times as fast")                \
 	X(DATA_WAITS,  0,   "data",          TEXT,   "X",       "waits for data take X times as long (0: none)")   \
 	X(FN_BANDWIDTH, 0,  "bandwidth",     TEXT,   "BYTES",   "bytes a second between an instance and its owner, as 10MiB (default: no bound)") \
 	X(MEMORY_MB,   0,   "memory-mb",     COUNT,  "MB",      "memory of an instance, and its share of a core: 1769 are one (default 1769)") \

@@ -232,8 +232,9 @@ static void tell_choices(struct hd_run *run)
 		hd_run_tell_memory(run);
 }
 
-/* A run without a recorder is a run: where none can be made, that is said. */
-static void start_recorder(struct hd_run *run)
+/* A run without a recorder is a run: where none can be made, that is said; an error for a folder asked for
+ * by name. */
+static enum hd_err start_recorder(struct hd_run *run, struct hd_diag *wrong)
 {
 	struct hd_recorder_spec spec = {
 		.fs = run->fs, .worker = 0, .asked = !run->options.shared,
@@ -243,13 +244,19 @@ static void start_recorder(struct hd_run *run)
 	char folder[HD_PATH_CAP], traces[HD_PATH_CAP];
 	struct hd_diag diag = { "" };
 
-	if (!run->dir || spec.nslots == 0)
-		return;
-	hd_rundir_path(run->dir, "flight", folder, sizeof folder);
-	hd_rundir_path(run->dir, HD_RUN_TRACES, traces, sizeof traces);
+	const char *where = run->dir ? run->dir->path : run->options.recordings;
+	if (!where || spec.nslots == 0)
+		return HD_OK;
+	snprintf(folder, sizeof folder, "%s/flight", where);
+	snprintf(traces, sizeof traces, "%s/" HD_RUN_TRACES, where);
 	spec.folder = folder;
 	spec.traces = traces;
-	if (hd_recorder_open(&run->recorder, &spec, &diag))
+	enum hd_err err = run->dir ? HD_OK : hd_fs_mkdirs(run->fs, folder, &diag);
+	if (!err)
+		err = hd_recorder_open(&run->recorder, &spec, &diag);
+	if (err && !run->dir)
+		return hd_fail(wrong, err, "no recording in %s: %s", where, diag.text);
+	if (err)
 		hd_run_note(run, "warning", "no flight recorder: %s", diag.text);
 	run->options.worker.recorder = run->recorder;
 	if (hd_recorder_moved_to(run->recorder))
@@ -257,6 +264,7 @@ static void start_recorder(struct hd_run *run)
 			folder, hd_recorder_moved_to(run->recorder));
 	if (hd_job_int(run->job, HD_JOB_RECORD))
 		hd_recorder_record(run->recorder, 0, 0);
+	return HD_OK;
 }
 
 static void tell_choice(struct hd_run *run, const struct hd_choices *choices, uint32_t i)
@@ -340,7 +348,7 @@ enum hd_err hd_run_create(struct hd_run **out, const struct hd_job *job, struct 
 	if (!err)
 		err = hd_run_plan_measure(run, diag);
 	if (!err)
-		start_recorder(run);
+		err = start_recorder(run, diag);
 	run->options.worker.by_stage = options->shared && hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES;
 	/* a worker of another machine has no folder of the run */
 	run->options.worker.spill = dir ? dir->path : "/var/tmp";

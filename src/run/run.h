@@ -58,6 +58,7 @@ struct hd_run_options {
 	/* stop with a checkpoint once this many steps are committed; 0: the job's */
 	uint64_t stop_at;
 	bool     quiet_disk;              /* no run directory: bench, tests */
+	const char *recordings;           /* without one: flight/ and trace/ lie there; NULL: none are made */
 	/* of the same model and data, which are not opened again; borrowed; NULL: it is made of the job */
 	const struct hd_task *task;
 	/* one worker of several: plans are adopted through dist.h, and what is noted goes to `watch`

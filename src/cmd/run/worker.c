@@ -478,6 +478,9 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 	enum hd_err err = check_zone(cmd);
 	if (!err && post->far && post->where)
 		err = hd_fail(&cmd->diag, HD_E_INVAL, "--far goes with --join RUN, a folder");
+	if (!err && !post->where && cmd->args.has[HD_OPT_RECORD_IN])
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--record-in goes with --join HOST:PORT: a worker of a "
+			"run of this machine records in the run's folder");
 	err = err ? err : find_run(post, &dir, job);
 	err = err ? err : keeps_order(post, job);
 	hd_text_init(&devices, &cmd->arena);
@@ -488,6 +491,7 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 		err = hd_signal_install(&cmd->diag);
 	options.shared = true;
 	options.quiet_disk = post->where != NULL;
+	options.recordings = cmd->args.text[HD_OPT_RECORD_IN];
 	options.worker.path = hd_args_text(&cmd->args, HD_OPT_ISA, NULL);
 	if (!err && cmd->args.has[HD_OPT_HOLD])
 		err = hold(post, &lock);
@@ -531,6 +535,8 @@ const struct hd_verb hd_verb_worker = {
 		"run may begin with such ones alone. `heddle run --launch` starts its workers this way.\n"
 		"One of several that srun or mpirun starts takes the processors of its task, and its node as "
 		"its zone; what they say and makes no sense is refused.\n"
+		"--record-in FOLDER: it records into FOLDER/flight and FOLDER/trace what it does (without it "
+		"nothing); `heddle trace merge RUN FOLDER` puts it beside the others.\n"
 		"A notice that this machine will be taken away (elastic.notice of the job) is obeyed after "
 		"the step at hand (exit 0; the run goes on); if it is withdrawn the worker joins again. -s "
 		"elastic.notice.source=ec2 names the source for this worker alone.\n"
@@ -549,7 +555,8 @@ const struct hd_verb hd_verb_worker = {
 		HD_OPT_OUTPUT,
 		HD_OPT_WAIT_UP, HD_OPT_KEY, HD_OPT_LISTEN,
 		HD_OPT_FAR, HD_OPT_ZONE, HD_OPT_DEVICES,
-		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_SLOW, HD_OPT_VN_TIME, HD_OPT_ISA,
+		HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS, HD_OPT_RECORD_IN, HD_OPT_SLOW,
+		HD_OPT_VN_TIME, HD_OPT_ISA,
 			HD_OPT_HOLD, HD_OPT_GOING, HD_OPT_SET),
 	.run = verb_worker, .test = "program_remote.sh",
 };

@@ -216,11 +216,13 @@ static enum hd_err verb_trace_whatif(struct hd_cmd *cmd)
 	enum hd_err err = read_factor(cmd, HD_OPT_CHANNELS, 1e-6, &whatif.bandwidth);
 
 	if (!err)
+		err = read_factor(cmd, HD_OPT_FASTER, 1e-6, &whatif.compute);
+	if (!err)
 		err = read_factor(cmd, HD_OPT_DATA_WAITS, 0, &whatif.data);
-	if (!err && !cmd->args.has[HD_OPT_CHANNELS] && !cmd->args.has[HD_OPT_DATA_WAITS] &&
-		!cmd->args.has[HD_OPT_WORKER_AS])
+	if (!err && !cmd->args.has[HD_OPT_CHANNELS] && !cmd->args.has[HD_OPT_FASTER] &&
+		!cmd->args.has[HD_OPT_DATA_WAITS] && !cmd->args.has[HD_OPT_WORKER_AS])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"what if what? --bandwidth K, --worker W=median, --data X");
+			"what if what? --bandwidth K, --compute K, --worker W=median, --data X");
 	if (!err)
 		err = hd_trace_read(cmd, cmd->args.pos, cmd->args.npos, &input);
 	if (!err)
@@ -249,7 +251,8 @@ const struct hd_verb hd_verb_trace_whatif = {
 	.name = "trace whatif", .args = "RUN|FILE [MORE...]", .npos_min = 1, .npos_max = HD_MAX_POSITIONALS,
 	.about = "say how long the recorded steps would take with other costs",
 	.more =
-		"--bandwidth K: bytes travel K times as fast. --worker W=median: what worker W does costs "
+		"--bandwidth K: bytes travel K times as fast. --compute K: instructions of devices take a "
+		"K-th of their time. --worker W=median: what worker W does costs "
 		"what it "
 		"costs the others. --data X: waits for data take X times as long (0: there are none).\n"
 		"The recording is replayed with what depends on what: instructions in their order, each "
@@ -258,6 +261,7 @@ const struct hd_verb hd_verb_trace_whatif = {
 		"recorded time "
 		"by more than 5 %, the error is printed. The order of transfers stays as it was.\n"
 		" heddle trace whatif runs/mnist-1 --worker 2=median",
-	.opts = HD_OPTS(HD_OPT_CHANNELS, HD_OPT_WORKER_AS, HD_OPT_DATA_WAITS, HD_OPT_LAST_STEPS),
+	.opts = HD_OPTS(HD_OPT_CHANNELS, HD_OPT_FASTER, HD_OPT_WORKER_AS, HD_OPT_DATA_WAITS,
+		HD_OPT_LAST_STEPS),
 	.run = verb_trace_whatif, .test = "program_trace_analyze.sh",
 };

@@ -2,10 +2,17 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "plan/xfer.h"
+#include "timeline/analyze/busy.h"
 #include "timeline/analyze/costs.h"
 
-enum { RELAYS = 64 };                     /* of one message through processes that wait */
+/* A process that was sent something passes it on, or what it made of it, within that time. */
+static const int64_t RELAY_NS = 300000;
+
+/* When what a process sends goes: as it was, and now. */
+struct sender_line { struct hd_tl_busy was, now; };
 
 struct replay {
 	const struct hd_tl_causes *causes;
@@ -13,6 +20,9 @@ struct replay {
 	struct hd_tl_costs costs;
 	int64_t *begin, *end;             /* [slices] when they begin and end now */
 	uint8_t *done;                    /* [slices] */
+	int64_t *came;                    /* [events] of a RECV: its end now; INT64_MIN: not yet */
+	struct sender_line *link;                /* [processes] */
+	int64_t *stepped;                 /* [lanes] when its last STEP began, as recorded */
 	const struct hd_tl_slice **met;
 };
 
@@ -34,6 +44,8 @@ static int64_t own_cost(const struct replay *r, const struct hd_tl_slice *s, enu
 
 	if (part == HD_TL_PART_DATA)
 		return scaled(ns, w->data * (chosen && w->reading ? r->costs.factor[part] : 1));
+	if (part == HD_TL_PART_WORK)
+		ns = scaled(ns, 1 / w->compute);
 	if (!chosen || !w->work)
 		return ns;
 	if (part != HD_TL_PART_WORK)
@@ -42,23 +54,14 @@ static int64_t own_cost(const struct replay *r, const struct hd_tl_slice *s, enu
 	return others < 0 || own <= 0 ? ns : scaled(ns, (double)others / (double)own);
 }
 
-/* From enqueued to the last byte. */
-static int64_t channel_cost(const struct replay *r, uint64_t send, uint64_t recv)
+/* One that has not come yet came, by the clocks, after what it caused. */
+static int64_t arrival(const struct replay *r, uint64_t recv)
 {
-	const struct hd_timeline *tl = r->causes->tl;
-	int64_t ns = tl->event[recv].t1 - tl->event[send].t0;
-
-	if (r->whatif->channels && hd_tl_at_end(tl, r->whatif->process, send, recv)) {
-		const int64_t others = r->costs.channel[hd_tl_size_of(tl->event[send].arg)];
-		ns = others >= 0 && others < ns ? others : ns;
-	}
-	return scaled(ns, 1 / r->whatif->bandwidth);
+	return r->came[recv] == INT64_MIN ? r->causes->tl->event[recv].t1 : r->came[recv];
 }
 
-static int64_t arrival(const struct replay *r, uint64_t send, uint64_t recv, int depth);
-
 /* When what happened at t in a lane happens now. */
-static int64_t mapped(const struct replay *r, uint32_t lane, int64_t t, int depth)
+static int64_t mapped(const struct replay *r, uint32_t lane, int64_t t)
 {
 	const struct hd_tl_causes *c = r->causes;
 	const struct hd_tl_slice *s = hd_tl_slice_before(c, lane, t);
@@ -78,8 +81,8 @@ static int64_t mapped(const struct replay *r, uint32_t lane, int64_t t, int dept
 	/* inside a wait: it did what it did because something had come, or because it had begun to wait */
 	const struct hd_tl_slice now = hd_tl_slice_at(c, s, t);
 	int64_t from = s->t0, at = i == c->begin[lane] ? s->t0 : r->end[i - 1];
-	if (now.cause == HD_TL_BY_TRANSFER && depth < RELAYS && c->tl->event[now.recv].t1 <= t) {
-		const int64_t came = arrival(r, now.send, now.recv, depth + 1);
+	if (now.cause == HD_TL_BY_TRANSFER && c->tl->event[now.recv].t1 <= t) {
+		const int64_t came = arrival(r, now.recv);
 		if (came > at) {
 			from = c->tl->event[now.recv].t1;
 			at = came;
@@ -90,23 +93,88 @@ static int64_t mapped(const struct replay *r, uint32_t lane, int64_t t, int dept
 	return at + (t - from);
 }
 
-static int64_t arrival(const struct replay *r, uint64_t send, uint64_t recv, int depth)
+/* Of the devices of a process the one that worked at t, else the first. */
+static uint32_t sender_lane(const struct replay *r, uint32_t process, int64_t t)
 {
 	const struct hd_timeline *tl = r->causes->tl;
-	const struct hd_tl_process *p = &tl->process[tl->lane[tl->event[send].lane].process];
-	const int64_t t = tl->event[send].t0;
 	uint32_t lane = HD_TL_NONE;
 
-	for (uint32_t l = p->lane_begin; l < p->lane_end; l++) {
+	for (uint32_t l = tl->process[process].lane_begin; l < tl->process[process].lane_end; l++) {
 		if (!hd_tl_is_device(tl, l))
 			continue;
 		const struct hd_tl_slice *s = hd_tl_slice_before(r->causes, l, t);
-		if (lane == HD_TL_NONE || (s && s->part == HD_TL_PART_WORK))
-			lane = l;
 		if (s && s->part == HD_TL_PART_WORK)
-			break;
+			return l;
+		lane = lane == HD_TL_NONE ? l : lane;
 	}
-	return (lane == HD_TL_NONE ? t : mapped(r, lane, t, depth)) + channel_cost(r, send, recv);
+	return lane;
+}
+
+static const char *const xfer_text[HD_XFER_KINDS] = {
+#define X(id, number, text, about) [number] = (text),
+	HD_XFERS(X)
+#undef X
+};
+
+/* What devices make they send; sums and what else is made of what others sent goes when that has come. */
+static bool is_of_devices(const struct hd_timeline *tl, uint64_t send)
+{
+	static const enum hd_xfer_kind own[] = { HD_XFER_PARTIAL, HD_XFER_ACTIVATIONS, HD_XFER_GRADIENTS };
+
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (!strcmp(tl->name[tl->event[send].name], xfer_text[own[i]]))
+			return true;
+	return false;
+}
+
+/* When a transfer is enqueued now. */
+static int64_t enqueued(const struct replay *r, uint32_t process, uint64_t send)
+{
+	const struct hd_tl_causes *c = r->causes;
+	const int64_t t = c->tl->event[send].t0;
+	const size_t n = hd_tl_received_until(c, process, t);
+	const uint32_t lane = sender_lane(r, process, t);
+
+	if (n && c->recv[n - 1].first == process && t - c->recv[n - 1].t <= RELAY_NS &&
+		!is_of_devices(c->tl, send) && hd_tl_send_of(c, c->recv[n - 1].event) != HD_TL_NO_EVENT)
+		return arrival(r, c->recv[n - 1].event) + (t - c->recv[n - 1].t);
+	return lane == HD_TL_NONE ? t : mapped(r, lane, t);
+}
+
+/* What it takes from when its turn has come. */
+static int64_t served(const struct replay *r, uint64_t send, uint64_t recv, int64_t ns)
+{
+	const struct hd_timeline *tl = r->causes->tl;
+	const int64_t took = tl->event[recv].t1 - tl->event[send].t0;
+
+	if (r->whatif->channels && hd_tl_at_end(tl, r->whatif->process, send, recv)) {
+		const int64_t others = r->costs.channel[hd_tl_size_of(tl->event[send].arg)];
+		if (others >= 0 && others < took)
+			ns = scaled(ns, (double)others / (double)took);
+	}
+	return scaled(ns, 1 / r->whatif->bandwidth);
+}
+
+static void transfer(struct replay *r, uint64_t recv)
+{
+	const struct hd_timeline *tl = r->causes->tl;
+	const uint64_t send = hd_tl_send_of(r->causes, recv);
+	const int64_t t1 = tl->event[recv].t1;
+
+	r->came[recv] = t1;
+	if (send == HD_TL_NO_EVENT)
+		return;
+	const uint32_t process = tl->lane[tl->event[send].lane].process;
+	struct sender_line *link = &r->link[process];
+	const int64_t t0 = tl->event[send].t0, took = hd_tl_busy_free(&link->was, t0, t1);
+	if (t1 <= t0)                     /* by the error of clocks */
+		r->came[recv] = enqueued(r, process, send) + t1 - t0;
+	else if (t1 > r->costs.span.t0)
+		r->came[recv] = hd_tl_busy_take(&link->now, enqueued(r, process, send),
+			served(r, send, recv, took));
+	else
+		(void)hd_tl_busy_take(&link->now, t0, took);
+	(void)hd_tl_busy_take(&link->was, t0, took);
 }
 
 /* When the process has come to a meeting: what it received since the last one belongs to what it met for,
@@ -124,9 +192,8 @@ static int64_t ready(const struct replay *r, const struct hd_tl_slice *s)
 		const struct hd_tl_key *key = &c->recv[k];
 		if (key->first != process || key->t <= since || key->t <= r->costs.span.t0)
 			break;
-		const uint64_t send = hd_tl_send_of(c, key->event);
-		const int64_t now = send == HD_TL_NO_EVENT ? come : arrival(r, send, key->event, 0);
-		come = now > come ? now : come;
+		const int64_t now = arrival(r, key->event);
+		come = now > come && hd_tl_send_of(c, key->event) != HD_TL_NO_EVENT ? now : come;
 	}
 	return come;
 }
@@ -139,7 +206,7 @@ static int64_t wait_end(const struct replay *r, const struct hd_tl_slice *s, int
 	if (s->cause == HD_TL_BY_TRANSFER) {
 		const int64_t t1 = c->tl->event[s->recv].t1;
 		came = t1 > s->t0 ? t1 : s->t0;
-		const int64_t now = arrival(r, s->send, s->recv, 0);
+		const int64_t now = arrival(r, s->recv);
 		come = now > come ? now : come;
 		return come + own_cost(r, s, HD_TL_PART_DELIVERY, s->t1 - came);
 	}
@@ -153,12 +220,41 @@ static int64_t wait_end(const struct replay *r, const struct hd_tl_slice *s, int
 	return come + own_cost(r, s, (enum hd_tl_part)s->part, s->t1 - s->arrival);
 }
 
+/* The end of a step has all that was sent for it, waited for or not: when that has come. */
+static int64_t step_begin(struct replay *r, const struct hd_tl_slice *s, int64_t begin)
+{
+	const struct hd_tl_causes *c = r->causes;
+	const uint64_t process = process_of(r, s->lane);
+
+	for (size_t k = hd_tl_received_until(c, process, s->t0); k-- > 0;) {
+		const struct hd_tl_key *key = &c->recv[k];
+		if (key->first != process || key->t <= r->stepped[s->lane] || key->t <= r->costs.span.t0)
+			break;
+		if (is_of_devices(c->tl, key->event) || hd_tl_send_of(c, key->event) == HD_TL_NO_EVENT)
+			continue;
+		const int64_t now = arrival(r, key->event);
+		begin = now > begin ? now : begin;
+	}
+	r->stepped[s->lane] = s->t0;
+	return begin;
+}
+
+static bool ends_step(const struct replay *r, const struct hd_tl_slice *s)
+{
+	const struct hd_timeline *tl = r->causes->tl;
+
+	return s->part == HD_TL_PART_WORK && !strcmp(tl->name[tl->event[s->event].name], "STEP") &&
+		tl->event[s->event].t0 == s->t0;
+}
+
 static void go(struct replay *r, uint64_t i)
 {
 	const struct hd_tl_slice *s = &r->causes->slice[i];
 	const bool first = i == r->causes->begin[s->lane];
 
 	r->begin[i] = first ? s->t0 : r->end[i - 1];
+	if (ends_step(r, s))
+		r->begin[i] = step_begin(r, s, r->begin[i]);
 	if (s->t1 <= r->costs.span.t0)
 		r->end[i] = s->t1;
 	else if (s->part == HD_TL_PART_WORK || s->part == HD_TL_PART_IDLE)
@@ -168,7 +264,9 @@ static void go(struct replay *r, uint64_t i)
 	r->done[i] = 1;
 }
 
-struct due { int64_t t; uint64_t slice; };
+enum { TRANSFER, SLICE };
+/* The end of a slice, or of a transfer: index of it, or of the RECV. */
+struct due { int64_t t; uint64_t index; int kind; };
 
 static int by_end(const void *a, const void *b)
 {
@@ -176,7 +274,9 @@ static int by_end(const void *a, const void *b)
 
 	if (x->t != y->t)
 		return x->t < y->t ? -1 : 1;
-	return (x->slice > y->slice) - (x->slice < y->slice);
+	if (x->kind != y->kind)
+		return x->kind - y->kind;
+	return (x->index > y->index) - (x->index < y->index);
 }
 
 struct hd_tl_span hd_tl_range_span(const struct hd_timeline *tl, struct hd_tl_range range)
@@ -207,7 +307,7 @@ static int64_t last_end(const struct replay *r, struct hd_tl_range range)
 		for (uint32_t l = p->lane_begin; l < p->lane_end; l++) {
 			if (!hd_tl_is_device(tl, l))
 				continue;
-			const int64_t t = mapped(r, l, s->end, 0);
+			const int64_t t = mapped(r, l, s->end);
 			end = t > end ? t : end;
 		}
 	}
@@ -216,29 +316,58 @@ static int64_t last_end(const struct replay *r, struct hd_tl_range range)
 
 static enum hd_err take(struct replay *r, struct due **due, struct hd_arena *arena, struct hd_diag *diag)
 {
-	const uint64_t n = r->causes->begin[r->causes->tl->nlanes];
+	const struct hd_timeline *tl = r->causes->tl;
+	const uint64_t n = r->causes->begin[tl->nlanes];
 
 	r->begin = hd_arena_take(arena, n + 1, sizeof *r->begin);
 	r->end = hd_arena_take(arena, n + 1, sizeof *r->end);
 	r->done = hd_arena_take(arena, n + 1, sizeof *r->done);
 	r->met = hd_arena_take(arena, (size_t)r->causes->tl->nlanes + 1, sizeof *r->met);
-	*due = hd_arena_take(arena, n + 1, sizeof **due);
-	if (!r->begin || !r->end || !r->done || !r->met || !*due)
+	r->came = hd_arena_take(arena, (size_t)tl->nevents + 1, sizeof *r->came);
+	r->link = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *r->link);
+	r->stepped = hd_arena_take(arena, (size_t)tl->nlanes + 1, sizeof *r->stepped);
+	*due = hd_arena_take(arena, n + r->causes->nrecvs + 1, sizeof **due);
+	if (!r->begin || !r->end || !r->done || !r->met || !r->came || !r->link || !r->stepped || !*due)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to replay %llu slices of devices",
 			(unsigned long long)n);
+	for (uint64_t e = 0; e < tl->nevents; e++)
+		r->came[e] = INT64_MIN;
+	for (uint32_t l = 0; l < tl->nlanes; l++)
+		r->stepped[l] = INT64_MIN;
+	for (uint32_t p = 0; p < tl->nprocesses; p++)
+		if (!hd_tl_busy_open(&r->link[p].was, arena) || !hd_tl_busy_open(&r->link[p].now, arena))
+			return hd_fail(diag, HD_E_NOMEM, "no memory to replay what %u processes send",
+				tl->nprocesses);
+	for (uint64_t i = 0; i < n; i++)
+		r->end[i] = r->causes->slice[i].t1;
 	return HD_OK;
+}
+
+/* What comes later of a lane ends later: the order of ends is one in which each follows its cause. */
+static size_t in_order(const struct replay *r, struct due *due)
+{
+	const struct hd_tl_causes *c = r->causes;
+	const uint64_t nslices = c->begin[c->tl->nlanes];
+	size_t n = 0;
+
+	for (uint64_t i = 0; i < nslices; i++)
+		due[n++] = (struct due){ c->slice[i].t1, i, SLICE };
+	for (size_t i = 0; i < c->nrecvs; i++)
+		due[n++] = (struct due){ c->recv[i].t, c->recv[i].event, TRANSFER };
+	if (n)
+		qsort(due, n, sizeof *due, by_end);
+	return n;
 }
 
 enum hd_err hd_tl_replay(const struct hd_tl_causes *causes, struct hd_tl_range range,
 	const struct hd_tl_whatif *whatif, struct hd_arena *arena, struct hd_tl_replayed *replayed,
 	struct hd_diag *diag)
 {
-	const uint64_t n = causes->begin[causes->tl->nlanes];
 	const struct hd_tl_span span = hd_tl_range_span(causes->tl, range);
 	struct replay r = { .causes = causes, .whatif = whatif };
 	struct due *due;
 
-	assert(whatif->bandwidth > 0 && whatif->data >= 0);
+	assert(whatif->bandwidth > 0 && whatif->compute > 0 && whatif->data >= 0);
 	if (span.t0 > span.t1)
 		return hd_fail(diag, HD_E_NOTFOUND, "the recording has no step from %llu to %llu that ended",
 			(unsigned long long)range.first, (unsigned long long)range.last);
@@ -247,15 +376,11 @@ enum hd_err hd_tl_replay(const struct hd_tl_causes *causes, struct hd_tl_range r
 		err = take(&r, &due, arena, diag);
 	if (err)
 		return err;
-	/* what comes later of a lane ends later: the order of ends is one in which each follows its cause */
-	for (uint64_t i = 0; i < n; i++)
-		due[i] = (struct due){ causes->slice[i].t1, i };
-	if (n)
-		qsort(due, n, sizeof *due, by_end);
-	for (uint64_t i = 0; i < n; i++)
-		r.end[i] = causes->slice[i].t1;
-	for (uint64_t i = 0; i < n; i++)
-		go(&r, due[i].slice);
+	for (size_t n = in_order(&r, due), i = 0; i < n; i++)
+		if (due[i].kind == SLICE)
+			go(&r, due[i].index);
+		else
+			transfer(&r, due[i].index);
 	*replayed = (struct hd_tl_replayed){ span.t1 - span.t0, last_end(&r, range) - span.t0 };
 	return HD_OK;
 }

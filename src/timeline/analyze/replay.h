@@ -1,13 +1,18 @@
 /* replay.h -- what if: the recorded run again, with costs that were measured or others in their place.
  *
  * Each slice of a device (causes.h) has a cost: work and idleness their duration, a wait what remains after
- * its cause. A wait for a transfer ends when that has come: enqueued where the sender's device then is, plus
- * what it took from there to the last byte. A process comes to a meeting when all that it
- * received since the one before has come; the meeting ends a constant time after the last process has.
+ * its cause. A wait for a transfer ends when that has come. What a device makes is enqueued where the device
+ * then is; what is made of what others sent (sums), when that has come: the last that came within 300 us
+ * before. All that a process sends goes over one line (busy.h) in the order in which it came to its end in
+ * the recording: what was done first has the line first, the rest takes the gaps. The end of a step waits for
+ * all that its process received in it, also for what nothing waited for in the recording. A process
+ * comes to a meeting when all that it received since the one before has come; the meeting ends a constant
+ * time after the last process has.
  * What nothing is known of lasts as long as it did.
  *
- * The change: a bandwidth (time on a channel divided by it), waits for data (multiplied), and one process
- * whose own costs become those of the others: an instruction the median of the others' means with the same
+ * The change: a bandwidth (time on a channel divided by it), faster devices (work divided by it), waits
+ * for data (multiplied), and one process whose own costs become those of the others: an instruction the
+ * median of the others' means with the same
  * name and bytes; idleness, delivery and waits for nothing that was recorded, in sum, the median of the
  * others' sums; time on channels from and to it the median of the other channels' for the same power of two
  * of bytes. What the others do not have stays.
@@ -15,7 +20,7 @@
  * 1. Unchanged it gives the recorded times, up to arrows that point backwards in time by the error of clocks
  *    and to waits that are not in order: `replayed` beside `recorded` says by how much it misses.
  * 2. Nothing is invented: what has no cause in the recording does not move by a change elsewhere.
- * 3. Order of transfers is that of the recording: a queue that empties sooner is not rearranged.
+ * 3. Which of two transfers is the more urgent says the order of their ends in the recording.
  *
  * Pure. */
 #ifndef HD_TIMELINE_ANALYZE_REPLAY_H
@@ -24,14 +29,14 @@
 #include "timeline/analyze/causes.h"
 
 struct hd_tl_whatif {
-	double bandwidth, data;           /* 1: as recorded */
+	double bandwidth, compute, data;  /* 1: as recorded */
 	uint32_t process;                 /* becomes as the others; HD_TL_NONE: none does */
 	bool work, reading, channels;     /* which of its costs: own, waits for data, transfers */
 };
 
 static inline struct hd_tl_whatif hd_tl_as_recorded(void)
 {
-	return (struct hd_tl_whatif){ .bandwidth = 1, .data = 1, .process = HD_TL_NONE };
+	return (struct hd_tl_whatif){ .bandwidth = 1, .compute = 1, .data = 1, .process = HD_TL_NONE };
 }
 
 /* Committed steps numbered [first, last] of all processes that have them. */

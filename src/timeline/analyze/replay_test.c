@@ -72,6 +72,29 @@ static void other_bandwidth_and_no_waits_for_data_come_out_as_if_run(void **stat
 	CHECK(sum / n < 0.01 && worst < 0.05, "off by %g on average, %g at worst", sum / n, worst);
 }
 
+static void faster_devices_come_out_as_if_run(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h[2];
+
+	for (uint64_t seed = 0; seed < DRAWS(100); seed++) {
+		struct hd_tl_train c = hd_tl_train_of(seed);
+		struct hd_tl_causes causes;
+		struct hd_tl_whatif w = hd_tl_as_recorded();
+		hd_tl_train_record(&c, &h[0]);
+		hd_tl_hand_made(&h[0], &causes);
+		w.compute = 2;
+		for (int i = 0; i < HD_TL_TRAIN_STEPS * HD_TL_TRAIN_PROCESSES; i++)
+			c.work[i / HD_TL_TRAIN_PROCESSES][i % HD_TL_TRAIN_PROCESSES] /= 2;
+		const int64_t truth = hd_tl_train_record(&c, &h[1]), got = replayed(&causes, &h[0].arena, &w,
+			NULL);
+		CHECK(got > truth - truth / 100 && got < truth + truth / 100, "seed %u: %lld, not %lld",
+			(unsigned)seed, (long long)got, (long long)truth);
+		for (int i = 0; i < 2; i++)
+			hd_arena_finish(&h[i].arena);
+	}
+}
+
 static void a_slow_process_at_the_median_is_as_if_it_were_as_fast(void **state)
 {
 	(void)state;
@@ -150,6 +173,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_unchanged_run_takes_as_long_as_it_did),
 		cmocka_unit_test(other_bandwidth_and_no_waits_for_data_come_out_as_if_run),
+		cmocka_unit_test(faster_devices_come_out_as_if_run),
 		cmocka_unit_test(a_slow_process_at_the_median_is_as_if_it_were_as_fast),
 		cmocka_unit_test(a_pause_between_two_lives_is_no_step),
 	};

@@ -21,14 +21,15 @@ struct hd_tl_hand {
 };
 
 static const char *const hd_tl_hand_name[] = { "?", "F", "B", "STEP", "preempt", "stopped",
-	"processor wait", "quota wait", "preempt withdrawn" };
+	"processor wait", "quota wait", "preempt withdrawn", "root" };
+enum { HD_TL_HAND_ROOT = 9 };             /* what devices send is called so */
 
 static inline void hd_tl_hand_init(struct hd_tl_hand *h, uint32_t nprocesses)
 {
 	memset(h, 0, sizeof *h);
 	h->tl = (struct hd_timeline){ .event = h->event, .lane = h->lane, .process = h->process,
 		.step = h->step, .nprocesses = nprocesses, .nlanes = 2 * nprocesses, .name = hd_tl_hand_name,
-		.nnames = 9, .job = "" };
+		.nnames = 10, .job = "" };
 	for (uint32_t p = 0; p < nprocesses; p++) {
 		h->process[p] = (struct hd_tl_process){ .worker = p, .name = "worker", .host = "",
 			.aligned = true, .lane_begin = 2 * p, .lane_end = 2 * p + 2 };
@@ -69,6 +70,7 @@ static inline void hd_tl_hand_move(struct hd_tl_hand *h, uint32_t from, uint32_t
 
 	e->gate = stamp[1];
 	e->first = stamp[2];
+	e->name = HD_TL_HAND_ROOT;
 	e->flow = flow;
 	e->arg = bytes;
 	e->peer = to;
