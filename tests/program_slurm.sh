@@ -101,3 +101,28 @@ rm -f "$work/slurm/closed"
 scancel --name="$(sed -n 's/^#SBATCH --job-name=//p' killed/launch.sh)"
 await none_left || failed "jobs are left: $(states)"
 passed "what waits is taken back if the coordinator is killed"
+
+# hosts by ssh, whose part is played by a shell
+mkdir "$work/ssh"
+printf '#!/bin/bash\nwhile [ "$1" != -- ]; do shift; done\nexec sh -c "$2"\n' >"$work/ssh/ssh"
+chmod +x "$work/ssh/ssh"
+PATH=$work/ssh:$PATH
+printf '127.0.0.1 slots=2 # the lab\n127.0.0.2\n' >hosts.txt
+expect 2 heddle run long.yaml --launch ssh --nodes 4
+says 'has 3 slots'
+"${paced[@]}" "$HEDDLE_BIN" run long.yaml --out far --launch ssh --devices 1 --nodes 2..3 -q 2>log.far &
+run=$!
+has_members far 3
+reach far 10
+cp -r far copy
+rm -f copy/far/*
+expect 2 heddle worker --join copy --far --devices 1 -q
+says "is not this run's, but a copy"
+has_members far 3
+kill -9 "$(pgrep -f -- "--join $work/far --far" | head -n 1)"
+await grep -q '"kind":"lost"' far/events.ndjson || failed "a worker that was killed is not missed"
+has_members far 3
+reach far $(($(step far) + 10))
+ends_well far "hosts by ssh"
+is_clean far
+passed "hosts by ssh: one that dies is started again, a copy of the folder is refused"

@@ -116,6 +116,22 @@ static bool says_far(const struct driver *c, const struct hd_msg *msg, bool *sha
 	return id != NULL;
 }
 
+/* What it saved would be lost. */
+static void refuse(struct driver *c, uint32_t guest)
+{
+	static const char why[] = "the folder in which it was started is not this run's, but a copy: "
+		"--far is for "
+		"a folder that both machines share; without, join by --join HOST:PORT --key FILE";
+	const struct hd_msg msg = { .kind = HD_MSG_REFUSE, .refuse = { .code = 2, .nwhy = sizeof why - 1,
+		.why = why } };
+	size_t len = 0;
+
+	if (hd_msg_encode(&msg, c->buf, HD_TELL_MAX, &len, NULL) || hd_hub_tell(&c->hub, guest,
+		HD_MSG_REFUSE, 0,
+		c->buf, len, NULL))
+		hd_hub_drop(&c->hub, guest, HD_CLOSE_DROPPED, why);
+}
+
 static void on_message(void *self, const struct hd_message *m)
 {
 	struct driver *c = self;
@@ -135,9 +151,7 @@ static void on_message(void *self, const struct hd_message *m)
 	const bool far = remote && says_far(c, &msg, &shares);
 	remote = remote && !far;
 	if (far && !shares) {
-		hd_hub_drop(&c->hub, m->worker, HD_CLOSE_DROPPED,
-			"the folder that it shares is not this run's: --far is for a run's own folder, on a "
-			"file system of both machines");
+		refuse(c, m->worker);
 		return;
 	}
 	if (msg.kind == HD_MSG_ASK)

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "worker/elastic.h"
+
 #define GRACE_NS INT64_C(3000000000)
 
 static void said(void *user, const char *kind, const char *text) { driver_note(user, kind, HD_NOBODY, text); }
@@ -87,11 +89,15 @@ void driver_places_end(struct driver *c)
 {
 	struct hd_launcher *launcher = c->spec->launcher;
 	struct hd_diag diag = { "" };
+	char path[HD_PATH_CAP];
 
 	if (!launcher)
 		return;
 	launcher->ops->want(launcher, 0);
 	if (launcher->ops->stop(launcher, GRACE_NS, &diag))
 		driver_note(c, "warning", HD_NOBODY, diag.text);
+	/* of those that were killed */
+	hd_rundir_path(c->spec->dir, HD_FAR_FOLDER, path, sizeof path);
+	(void)!hd_fs_remove_tree(c->spec->fs, path, NULL);
 	launcher->said = NULL;
 }

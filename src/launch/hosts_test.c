@@ -27,7 +27,7 @@ static void what_is_no_host_is_named_with_its_line(void **state)
 {
 	static const struct { const char *text, *says; } cases[] = {
 		{ "", "h: no host" }, { "# none\n", "h: no host" }, { "a\n-oProxyCommand=x\n", "h:2: \"-oProxyCommand=x\"" },
-		{ "a;rm\n", "h:1: \"a;rm\"" }, { "a slots=0\n", "h:1: \"slots=0\"" }, { "a slots=65\n", "h:1: " },
+		{ "a;rm\n", "h:1: \"a;rm\"" }, { "-p22\n", "h:1: \"-p22\"" }, { "a slots=0\n", "h:1: \"slots=0\"" }, { "a slots=65\n", "h:1: " },
 		{ "a b\n", "h:1: \"b\"" }, { "\n\na slots=2 x\n", "h:3: " }, { "$(x)\n", "h:1: " },
 	};
 	struct hd_arena arena;

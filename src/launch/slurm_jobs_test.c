@@ -149,6 +149,12 @@ static void failures_wait_longer_each_time_and_are_counted(void **state)
 	assert_int_equal(end.alike, 0);
 	jobs.look_ns = INT64_MAX;
 	assert_int_equal(ask(now), HD_SLURM_SUBMIT);
+	hd_slurm_jobs_submitted(&jobs, "31", 1, now);
+	assert_int_equal(look(now, "31_0|FAILED|768|0|k1|NonZeroExitCode|\n"), HD_OK);
+	assert_true(hd_slurm_jobs_ended(&jobs, &end, now));
+	assert_int_equal(end.alike, 1);
+	jobs.look_ns = INT64_MAX;
+	assert_int_equal(ask(now + HD_SLURM_AGAIN_NS), HD_SLURM_SUBMIT);
 }
 
 static void jobs_that_slurm_forgot_are_over_and_lost_answers_are_made_up_for(void **state)

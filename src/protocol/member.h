@@ -140,6 +140,9 @@ struct hd_member_config {
 	uint64_t memory, vn_ps, nonce;
 	char address[HD_MSG_ADDR + 1], host[HD_MSG_KIND_NAME + 1], zone[HD_MSG_ZONE + 1];
 	bool takes_over;                  /* it can open the run's store, so it may take over */
+	/* No worker of the run can take over: without a coordinator for thirty times T it ends, though
+	 * all its peers are there. */
+	bool none_takes_over;
 	bool goes_on;                     /* rule 12; with of_shape */
 	bool pairs;                       /* exchange.h, rule 11 */
 	bool varies;                      /* as in coordinator.h: the gone are not compared with */

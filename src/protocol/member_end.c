@@ -9,6 +9,9 @@
 
 static const char *why_alone(const struct hd_member *m)
 {
+	if (m->config.none_takes_over && !m->peer_lost)
+		return "no coordinator for thirty times workers.detect, and no worker here can start one: "
+			"`heddle resume` of the run goes on";
 	return m->vain && !m->peer_lost ?
 		"no coordinator for thirty times workers.detect, and after a step that was skipped its "
 		"members wait for one" :
@@ -35,7 +38,7 @@ void hd_member_alone(struct hd_member *m)
 		hd_member_exit(m, 75, "no coordinator for thirty times workers.detect");
 		return;
 	}
-	if (!m->peer_lost && !m->held && !m->hold && m->state != HD_HALTED)
+	if (!m->config.none_takes_over && !m->peer_lost && !m->held && !m->hold && m->state != HD_HALTED)
 		return;
 	uint32_t i = 0;
 	assert(hd_member_is_in(m, m->worker));

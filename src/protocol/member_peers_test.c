@@ -367,6 +367,17 @@ static void members_that_cannot_go_on_without_a_coordinator_save_and_leave(void 
 		IS(said, row[i].said);
 		at_work_end(w);
 	}
+	/* one whose peers cannot start a coordinator, either, waits for none of them to be gone */
+	struct hd_member_config config = at_work_config;
+	config.none_takes_over = true;
+	at_work_member(w, &config, 0, 3);
+	COORDINATOR_LOST();
+	tick_at(w, w->now + 30 * T - 1);
+	assert_int_not_equal(hd_member_state(w->m), HD_GONE);
+	IS(tick_at(w, w->now + 1), "CANCEL 0; BOUNDARY 0 writer final; EXIT 75 no coordinator for thirty "
+		"times "
+		"workers.detect, and no worker here can start one: `heddle resume` of the run goes on");
+	at_work_end(w);
 	at_work_synced(w, &at_work_config, 2);
 	COORDINATOR_LOST();
 	IS(tick_at(w, w->now + 40 * T), "CALL; EXIT 75 no coordinator for thirty times workers.detect");

@@ -166,7 +166,7 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 		.servers = hd_job_servers(e->task->job), .nsteps = last_step(e), .detect_ns = e->detect_ns,
 		.job = hd_task_alike(e->task), .kernels = hd_worker_fingerprint(e->worker),
 		.ndevices = hd_run_spec(e->run)->ndevices,
-		.takes_over = e->spec->take_over != NULL,
+		.takes_over = e->spec->take_over != NULL, .none_takes_over = e->spec->far,
 		.buckets = e->pipes.first.shape.nstages ? &e->pipes.first.buckets : NULL,
 		.of_shape = hd_pipe_set_buckets, .of_shape_self = &e->pipes,
 		.goes_on = e->pipes.first.shape.nstages > 1,
