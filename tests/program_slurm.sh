@@ -1,7 +1,7 @@
 #!/bin/bash
 # A run whose workers are batch jobs of Slurm: they come, are preempted, requeued, given back. Whatever comes
 # the bits are those of one device, and nothing is left in squeue or ps. Against a real Slurm of four nodes on
-# this machine, without one against slurm_fake.sh.
+# this machine, without one against slurm_fake.sh. SLURM_LONG=1: the controller and a node end, too.
 . "$(dirname "$0")/program.sh"
 . "$SOURCE_DIR/tests/slurm.sh"
 . "$SOURCE_DIR/tests/remote.sh"
@@ -126,3 +126,37 @@ reach far $(($(step far) + 10))
 ends_well far "hosts by ssh"
 is_clean far
 passed "hosts by ssh: one that dies is started again, a copy of the folder is refused"
+
+[ "${SLURM_LONG:-}" ] && slurm_is_real || exit 0
+scancel -u root
+await none_left
+begins long 2..4
+has_members long 4
+slurm_controller_ends
+at=$(now)
+await grep -q 'Unable to contact slurm controller' log.long || failed "a controller that is gone is not named"
+echo "controller gone, said after: $(since "$at")"
+reach long $(($(step long) + 50))
+has_now long 4 || failed "workers go with the controller"
+slurm_controller_begins
+at=$(now)
+expect 0 heddle scale long 3 --wait
+await are RUNNING 3
+expect 0 heddle scale long 4 --wait
+echo "controller back, 4 to 3 to 4 nodes: $(since "$at")"
+passed "workers go on without the controller, and a run grows once it is back"
+
+# a node loses its power: slurmd, slurmstepd and worker are gone at once, and the controller hears nothing
+node=$(states | grep RUNNING | head -n 1 | cut -d '|' -f 5)
+dies=$(slurm_pid "run/slurmd.$node.pid")
+kill -9 "$dies" $(grep -lz "^SLURMD_NODENAME=$node$" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3) \
+	$(pgrep -P "$dies") 2>/dev/null
+at=$(now)
+has_members long 3
+echo "node lost to 3 members: $(since "$at")"
+slurm_node_begins "$node"
+has_members long 4
+echo "node back, 4 members: $(since "$at")"
+ends_well long "a controller restarted, a node lost"
+is_clean long
+passed "a node that is lost costs its part of a step, and is taken in again"
