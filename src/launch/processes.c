@@ -51,7 +51,7 @@ static enum hd_err make(const struct hd_launcher_ops *ops, const struct hd_launc
 static enum hd_err local_open(const struct hd_launcher_spec *spec, struct hd_launcher **launcher,
 	struct hd_diag *diag)
 {
-	struct processes *p;
+	struct processes *p = NULL;
 	enum hd_err err = make(&hd_launcher_of_local, spec, &p, diag);
 
 	if (!err)
@@ -112,7 +112,7 @@ static enum hd_err make_command(struct processes *p, struct hd_diag *diag)
 static enum hd_err ssh_open(const struct hd_launcher_spec *spec, struct hd_launcher **launcher,
 	struct hd_diag *diag)
 {
-	struct processes *p;
+	struct processes *p = NULL;
 	enum hd_err err = make(&hd_launcher_of_ssh, spec, &p, diag);
 
 	if (err)
