@@ -1,7 +1,8 @@
 #!/bin/bash
 # A scheduler of several users, as root: whose a request is, what belongs to others, quotas, tokens, the
 # account that jobs run as, what is written down. Without users: program_cluster.sh; the table of rights:
-# daemon/users_test.c.
+# daemon/users_test.c. As each of them: heddle user show, heddle user token, heddle user tokens,
+# heddle user revoke.
 . "$(dirname "$0")/program.sh"
 [ "$(id -u)" = 0 ] || { echo "skip: not root: no process can be started as another account"; exit 77; }
 command -v setpriv >/dev/null || { echo "skip: no setpriv"; exit 77; }
@@ -162,6 +163,10 @@ if command -v curl >/dev/null; then
 	await test -e stream
 	await grep -q '^event: submit' stream || failed "a stream by a token: $(cat stream)"
 	grep '^data: ' stream | grep -q "\"job\":$b," && failed "bob's events in ada's stream"
+	must 0 $ada user tokens --json
+	grep -q '"id":1' out || failed "ada's tokens: $(cat out)"
+	must 0 $bob user tokens --json
+	grep -q '"id":1' out && failed "ada's token is in bob's list: $(cat out)"
 	must 3 $bob user revoke 1
 	must 0 $ada user revoke 1
 	gone() { ! kill -0 $stream 2>/dev/null; }
