@@ -34,8 +34,7 @@
 
 /*        name, below DIR: what it is */
 #define HD_BACKUP_FILES(X) \
-	X("users.yaml", "users, roles and quotas") \
-	X("partitions.yaml", "partitions")
+	X("users.yaml", "users, roles and quotas")
 
 #define HD_BACKUP_STORE "jobs.sqlite"
 #define HD_BACKUP_LIST  "backup.json"
