@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static uint32_t uid_of(const char *name) { return strlen(name) % 3 ? 1000 + (uint8_t)*name : HD_NO_UID; }
+static uint32_t uid_of(const char *name) { return strlen(name) % 3 ? 1000u + (uint8_t)*name : HD_NO_UID; }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
