@@ -466,7 +466,7 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 		perform(s, slot, a);
 		if (p->alive && p->gen == gen && p->id == s->dying && hd_member_view(p->m))
 			sim_die(s, slot);
-		if (a->kind == HD_DO_PARM && p->alive && p->gen == gen)
+		if (p->alive && p->gen == gen && a->kind == HD_DO_PARM)
 			sim_unchain(s, slot, a->bucket);
 	}
 	if (p->alive && p->gen == gen)
