@@ -44,6 +44,7 @@ device()
 		http://localhost/v1/devices/fast-0 >device
 }
 taken() { [ "$(grep -c '^204' hooks)" -ge "$1" ]; }
+expect 2 heddle serve --dir d --pool fast:1 --webhook http://127.0.0.1:x@example.org/
 expect 2 heddle serve --dir d --pool fast:1 --webhook http://example.org/
 says 'https://..., or http:// to this machine'
 heddle version | grep -q 'curl=yes' || { echo "skip: this build has no libcurl"; exit 77; }

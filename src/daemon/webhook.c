@@ -27,7 +27,9 @@ enum hd_err hd_webhook_check(const char *url, struct hd_diag *diag)
 		return HD_OK;
 	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
 		size_t len = strlen(hosts[i]);
-		if (!strncmp(url, hosts[i], len) && strchr(":/", url[len]))
+		/* what stands before an @ is a name and a password, whatever host it looks like */
+		if (!strncmp(url, hosts[i], len) && strchr(":/", url[len]) &&
+			!memchr(url + len, '@', strcspn(url + len, "/?#")))
 			return HD_OK;
 	}
 	return hd_fail(diag, HD_E_INVAL, "--webhook %.200s: https://..., or http:// to this machine "
