@@ -61,7 +61,7 @@ enum hd_err explore_begin(struct explore *x, uint32_t parallel, struct hd_diag *
 
 enum hd_err explore_take(struct explore *x, const struct hd_trial_event *event, struct hd_diag *diag)
 {
-	char room[1024];
+	char room[4096];                          /* each byte of `why` may take six, as JSON */
 	struct hd_text line;
 
 	hd_text_fixed(&line, room, sizeof room);
