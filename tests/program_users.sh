@@ -84,6 +84,27 @@ must 0 $bob explain mine                       # the youngest of that name that 
 says "job $b (mine)"
 must 0 $op jobs --json
 grep -q "\"id\":$a," out && grep -q "\"id\":$b," out || failed "an operator does not see all: $(cat out)"
+# Of others' jobs a user learns how many there are, whatever it looks at; an operator which, and what happened
+# to the cluster.
+ask_as() { as "$1" curl -s --unix-socket "$dir/heddle.sock" "http://localhost/v1/$2" >out 2>err; }
+if command -v curl >/dev/null; then
+	must 0 $op user token -q
+	runs() { ask_as $op status && grep -q "\"running\":\[{\"id\":$b," out; }
+	await runs || failed "bob's job does not run: $(cat out serve.err)"
+	for what in status pools jobs waiting ledger 'events/past?limit=1000'; do
+		ask_as $ada "$what"
+		grep -qE "\"(id|job)\":$b[,}]|\"bob\"|of op|\"job\":0,\"text\"" out &&
+			failed "ada sees in $what: $(cat out)"
+		grep -qE '^[{]"(pid|pools|jobs|events)"' out || failed "no $what: $(cat out)"
+	done
+	ask_as $op pools
+	grep -q "\"job\":$b[,}]" out || failed "an operator does not see which device has a job: $(cat out)"
+	ask_as $op 'events/past?limit=1000'
+	grep -q '"job":0,"text":"token 1 of op was made"' out || failed "an operator's events: $(cat out)"
+	must 0 $op user revoke 1
+else
+	echo "skip: no curl: it is not asked what a user sees of the cluster"
+fi
 run=$(as $ada "$HEDDLE_BIN" explain "$a" --json --dir "$dir" >/dev/null; ls -d "$dir"/runs/"$a"-*)
 [ "$(stat -c '%u %a' "$run")" = "$ada 700" ] || failed "ada's run is $(stat -c '%u %a' "$run")"
 [ -z "$(find "$run" ! -user $ada)" ] || failed "not ada's in her run: $(find "$run" ! -user $ada)"
@@ -164,11 +185,11 @@ if command -v curl >/dev/null; then
 	await grep -q '^event: submit' stream || failed "a stream by a token: $(cat stream)"
 	grep '^data: ' stream | grep -q "\"job\":$b," && failed "bob's events in ada's stream"
 	must 0 $ada user tokens --json
-	grep -q '"id":1' out || failed "ada's tokens: $(cat out)"
+	grep -q '"id":2' out || failed "ada's tokens: $(cat out)"
 	must 0 $bob user tokens --json
-	grep -q '"id":1' out && failed "ada's token is in bob's list: $(cat out)"
-	must 3 $bob user revoke 1
-	must 0 $ada user revoke 1
+	grep -q '"id":2' out && failed "ada's token is in bob's list: $(cat out)"
+	must 3 $bob user revoke 2
+	must 0 $ada user revoke 2
 	gone() { ! kill -0 $stream 2>/dev/null; }
 	await gone || failed "a stream goes on after its token was revoked"
 	same "$(get -H "$(bearer "$token")" "$url/v1/me")" 401 "a token that was revoked"

@@ -365,7 +365,9 @@ ANSWER(explain)
 		err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
 	if (!err && hd_dispatch_job(d->dispatch, id)) {
 		const atomic_bool *stop = hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS);
-		err = hd_dispatch_explain(d->dispatch, id, daemon_now_s(d), what_if, stop, &why, diag);
+		err = hd_dispatch_explain(d->dispatch, id, &(struct hd_dispatch_ask){
+			.now_s = daemon_now_s(d), .what_if = what_if, .stop = stop,
+			.may_see = daemon_may_see, .user = d }, &why, diag);
 		/* what would help comes from answers that were not waited for */
 		if (hd_renewer_end(d->renewer))
 			snprintf(why.more, sizeof why.more,
@@ -766,9 +768,8 @@ static void fill_events(void *user, struct hd_json_writer *w)
 {
 	struct event_page *p = user;
 
-	p->err = hd_jobs_events_of(p->d->jobs, daemon_sees(p->d), (uint64_t)p->after, (uint32_t)p->limit,
-		p->job, put_event, w,
-		p->diag);
+	p->err = hd_jobs_events_of(p->d->jobs, daemon_sees(p->d), daemon_sees_cluster(p->d),
+		(uint64_t)p->after, (uint32_t)p->limit, p->job, put_event, w, p->diag);
 }
 
 ANSWER(events)

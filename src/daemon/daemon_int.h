@@ -207,8 +207,11 @@ HD_MUST_USE enum hd_err daemon_identify(void *self, const struct hd_credential *
 /* Whether the question at hand may be about the jobs of that account, or about that job. */
 bool daemon_may_of(const struct hd_daemon *d, uint32_t uid);
 bool daemon_may_of_job(const struct hd_daemon *d, uint64_t job);
+bool daemon_may_see(void *d, uint64_t job);       /* the same, for texts of the machine */
 /* For lists: HD_NO_UID, or the one account that the caller sees. */
 uint32_t daemon_sees(const struct hd_daemon *d);
+/* Whether it sees events of no job: which token was made for which user, what is wrong with the file. */
+bool daemon_sees_cluster(const struct hd_daemon *d);
 /* Whose the job will be: the caller, or the one that an admin names. */
 HD_MUST_USE enum hd_err daemon_job_user(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_jobs_card *card, struct hd_diag *diag);

@@ -173,8 +173,9 @@ static enum hd_err put_waiting(struct waiting_page *l, const struct hd_dispatch_
 	enum hd_err err = hd_jobs_get(l->d->jobs, row->id, &card, NULL, NULL, l->diag);
 
 	if (!err)
-		err = hd_dispatch_explain(l->d->dispatch, row->id, daemon_now_s(l->d), false, NULL, &why,
-			l->diag);
+		err = hd_dispatch_explain(l->d->dispatch, row->id, &(struct hd_dispatch_ask){
+			.now_s = daemon_now_s(l->d), .may_see = daemon_may_see, .user = l->d }, &why,
+				l->diag);
 	if (!err)
 		hd_fields_put_object(&hd_answer_waiting_fields, 0, &(struct hd_answer_waiting){
 			.id = (int64_t)row->id, .name = card.name, .user = card.user,

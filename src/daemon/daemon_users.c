@@ -235,6 +235,14 @@ bool daemon_may_of_job(const struct hd_daemon *d, uint64_t job)
 	return !d->users || !d->by || d->by->owner || !job || daemon_may_of(d, hd_jobs_owner(d->jobs, job));
 }
 
+bool daemon_may_see(void *d, uint64_t job) { return daemon_may_of_job(d, job); }
+
+/* By its role: that all users see each other's jobs is another matter. */
+bool daemon_sees_cluster(const struct hd_daemon *d)
+{
+	return !d->users || !d->by || d->by->role >= hd_right_to(d->what, NULL).all;
+}
+
 /* Without a number it owns none: one that no job has. */
 uint32_t daemon_sees(const struct hd_daemon *d)
 {

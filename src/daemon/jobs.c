@@ -104,7 +104,8 @@ const struct hd_db_kind hd_jobs_kind = {
 	X(COUNT,    "SELECT state, count(*) FROM job GROUP BY state") \
 	X(COUNT_LEASES, "SELECT l.state, count(*) FROM lease l JOIN job j ON j.id = l.job WHERE j.state = 'open' GROUP BY l.state") \
 	X(EVENTS,   "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE number > ?1 " \
-	  "AND (?4 IS NULL OR job = 0 OR job IN (SELECT job FROM owned WHERE uid = ?4)) " \
+	  "AND CASE WHEN job = 0 THEN ?5 ELSE ?4 IS NULL OR " \
+	  "job IN (SELECT job FROM owned WHERE uid = ?4) END " \
 	  "ORDER BY number LIMIT ?2") \
 	X(EVENTS_OF, "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE job = ?3 AND number > ?1 " \
 	  "AND (?4 IS NULL OR job IN (SELECT job FROM owned WHERE uid = ?4)) ORDER BY number LIMIT ?2")
@@ -728,11 +729,12 @@ enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, ui
 	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
 	struct hd_diag *diag)
 {
-	return hd_jobs_events_of(s, HD_NO_UID, after, limit, job, each, user, diag);
+	return hd_jobs_events_of(s, HD_NO_UID, true, after, limit, job, each, user, diag);
 }
 
-enum hd_err hd_jobs_events_of(struct hd_jobs *s, uint32_t uid, uint64_t after, uint32_t limit, uint64_t job,
-	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
+enum hd_err hd_jobs_events_of(struct hd_jobs *s, uint32_t uid, bool cluster, uint64_t after, uint32_t limit,
+	uint64_t job, enum hd_err (*each)(void *user, const struct hd_jobs_event *event,
+		struct hd_diag *diag), void *user,
 	struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[job ? ASK_EVENTS_OF : ASK_EVENTS];
@@ -743,6 +745,8 @@ enum hd_err hd_jobs_events_of(struct hd_jobs *s, uint32_t uid, uint64_t after, u
 	sqlite3_bind_int64(ask, 2, limit);
 	if (job)
 		sqlite3_bind_int64(ask, 3, job > INT64_MAX ? -1 : (int64_t)job);
+	else
+		sqlite3_bind_int(ask, 5, cluster);
 	if (uid != HD_NO_UID)
 		sqlite3_bind_int64(ask, 4, uid);
 	while (!err && (code = sqlite3_step(ask)) == SQLITE_ROW) {

@@ -110,9 +110,9 @@ HD_MUST_USE enum hd_err hd_jobs_list_of(struct hd_jobs *jobs, uint32_t uid, cons
 	uint32_t limit, hd_jobs_each *each, void *user, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_by_name_of(struct hd_jobs *jobs, uint32_t uid, const char *name, uint64_t *id,
 	struct hd_diag *diag);
-/* Events of one account's jobs and of no job; HD_NO_UID: all. */
-HD_MUST_USE enum hd_err hd_jobs_events_of(struct hd_jobs *jobs, uint32_t uid, uint64_t after, uint32_t limit,
-	uint64_t job,
+/* Events of one account's jobs, HD_NO_UID: of all; cluster: and those of no job. */
+HD_MUST_USE enum hd_err hd_jobs_events_of(struct hd_jobs *jobs, uint32_t uid, bool cluster, uint64_t after,
+	uint32_t limit, uint64_t job,
 	enum hd_err (*each)(void *user, const struct hd_jobs_event *event, struct hd_diag *diag), void *user,
 	struct hd_diag *diag);
 uint32_t hd_jobs_owner(struct hd_jobs *jobs, uint64_t id);    /* HD_NO_UID: none, or not known */

@@ -416,6 +416,37 @@ static void ten_thousand_queued_jobs_are_listed_page_by_page(void **state)
 	hd_jobs_close(jobs);
 }
 
+/* Job 1 is of account 7, job 2 of account 8, job 0 is none. */
+static void events_are_of_an_account_of_all_jobs_or_of_the_cluster_too(void **state)
+{
+	static const struct { uint32_t uid; bool cluster; uint64_t job; uint32_t n; } rows[] = {
+		{ HD_NO_UID, true, 0, 6 }, { HD_NO_UID, false, 0, 4 }, { 7, false, 0, 2 }, { 8, false, 0, 2 },
+		{ 7, true, 0, 4 }, { 9, false, 0, 0 }, { 7, false, 1, 2 }, { 7, false, 2, 0 },
+		{ HD_NO_UID, false, 2, 2 },
+	};
+	uint64_t number = 0;
+	(void)state;
+
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
+	for (uint64_t id = 1; id <= 2; id++) {
+		const struct hd_jobs_card card = { .id = id, .name = "a", .run = "/r", .uid =
+			6 + (uint32_t)id };
+		assert_int_equal(hd_jobs_put_card(jobs, &card, NULL), HD_OK);
+	}
+	for (uint64_t i = 0; i < 6; i++)
+		assert_int_equal(hd_jobs_put_event(jobs, &(struct hd_jobs_event){ .job = i % 3, .kind = "k",
+			.text = "x" }, &number, NULL), HD_OK);
+	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct jobs_seen s = { 0 };
+		assert_int_equal(hd_jobs_events_of(jobs, rows[i].uid, rows[i].cluster, 0, 100, rows[i].job,
+			count_event, &s, NULL), HD_OK);
+		CHECK(s.n == rows[i].n, "row %zu: %u events", i, s.n);
+	}
+	hd_jobs_close(jobs);
+}
+
 /* While the store is open, not when it is opened alone: a scheduler lives for months. */
 static void old_events_go(void **state)
 {
@@ -463,6 +494,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(words_are_listed_by_what_their_names_begin_with, fresh, gone),
 		cmocka_unit_test_setup_teardown(ten_thousand_queued_jobs_are_listed_page_by_page, fresh,
 		gone),
+		cmocka_unit_test_setup_teardown(events_are_of_an_account_of_all_jobs_or_of_the_cluster_too,
+			fresh, gone),
 		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -473,7 +473,7 @@ enum hd_err hd_caller_may(const struct hd_caller *caller, const char *what, cons
 static bool only_looks(const char *what)
 {
 	static const char *const looks[] = { "jobs", "job", "explain", "events", "whatif", "run",
-		"metrics", "waiting", "ledger" };
+		"metrics", "waiting", "ledger", "status", "pools" };
 	bool any = false;
 
 	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)

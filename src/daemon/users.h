@@ -136,10 +136,10 @@ HD_MUST_USE enum hd_err hd_users_by_name(const struct hd_users *users, const cha
 	X("ledger",   NULL,       USER,      OPERATOR)                                             \
 	X("history",  NULL,       USER,      USER)                                                 \
 	X("whatif",   NULL,       USER,      OPERATOR)                                             \
-	X("events",   NULL,       USER,      OPERATOR)                                             \
-	X("status",   NULL,       USER,      USER)                                                 \
+	X("events",   NULL,       USER,      OPERATOR)    /* all: of no job, too */                  \
+	X("status",   NULL,       USER,      OPERATOR)    /* own: its running jobs, and counts */    \
 	X("hosts",    NULL,       USER,      USER)                                                 \
-	X("pools",    NULL,       USER,      USER)                                                 \
+	X("pools",    NULL,       USER,      OPERATOR)    /* own: which device has which job */      \
 	X("policy",   NULL,       USER,      USER)                                                 \
 	X("policy",   "policy",   ADMIN,     ADMIN)                                                \
 	X("device",   NULL,       OPERATOR,  OPERATOR)                                             \

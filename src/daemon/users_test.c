@@ -144,6 +144,9 @@ static void rights_are_the_tables(void **state)
 		{ "job", { "yy-", "yyy", "yyy" } }, { "explain", { "yy-", "yyy", "yyy" } },
 		{ "cancel", { "yy-", "yyy", "yyy" } }, { "prio", { "yy-", "yyy", "yyy" } },
 		{ "events", { "yy-", "yyy", "yyy" } }, { "whatif", { "yy-", "yyy", "yyy" } },
+		{ "status", { "yy-", "yyy", "yyy" } }, { "pools", { "yy-", "yyy", "yyy" } },
+		{ "waiting", { "yy-", "yyy", "yyy" } }, { "ledger", { "yy-", "yyy", "yyy" } },
+		{ "run", { "yy-", "yyy", "yyy" } }, { "metrics", { "yy-", "yyy", "yyy" } },
 		{ "device", { "---", "yyy", "yyy" } }, { "stop", { "---", "---", "yyy" } },
 		{ "tokens", { "yy-", "yy-", "yyy" } }, { "revoke", { "yy-", "yy-", "yyy" } },
 		{ "something new", { "---", "---", "yyy" } },
@@ -184,7 +187,9 @@ static void who_sees_all_does_not_end_all(void **state)
 	const struct hd_caller none = { .uid = HD_NO_UID, .role = HD_ROLE_USER };
 	(void)state;
 
-	assert_true(hd_caller_may_of(&c, "job", NULL, 1002));
+	static const char *const looks[] = { "job", "jobs", "status", "pools", "waiting", "explain" };
+	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+		CHECK(hd_caller_may_of(&c, looks[i], NULL, 1002), "%s", looks[i]);
 	assert_false(hd_caller_may_of(&c, "cancel", NULL, 1002));
 	assert_false(hd_caller_may_of(&c, "prio", NULL, 1002));
 	assert_false(hd_caller_may_of(&none, "job", NULL, HD_NO_UID));

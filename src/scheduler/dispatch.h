@@ -74,6 +74,7 @@
 #include "base/json.h"
 #include "scheduler/lease.h"
 #include "scheduler/sched_policy.h"
+#include "scheduler/sched_why.h"
 #include "scheduler/terms.h"
 #include "scheduler/window.h"
 
@@ -318,10 +319,18 @@ struct hd_dispatch_why {
 	uint32_t ntypes;
 	struct hd_dispatch_why_type type[HD_DISPATCH_TYPES];
 };
-/* `what_if`: asks the policy again, which takes a while. HD_E_NOTFOUND. */
-HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id, double now_s,
-	bool what_if, const atomic_bool *stop,
-	struct hd_dispatch_why *why, struct hd_diag *diag);
+/* what_if: asks the policy again, which takes a while, up to `stop`. Texts name no job that `may_see` does
+ * not allow (NULL: all). */
+struct hd_dispatch_ask {
+	double now_s;
+	bool what_if;
+	const atomic_bool *stop;                  /* NULL: never */
+	hd_may_see *may_see;
+	void *user;                               /* of may_see */
+};
+/* HD_E_NOTFOUND */
+HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64_t id,
+	const struct hd_dispatch_ask *ask, struct hd_dispatch_why *why, struct hd_diag *diag);
 
 /* Of a job that its terms keep from taking part (rule 12): the code and the sentence of `explain`; false:
  * they do not. */

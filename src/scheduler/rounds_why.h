@@ -10,6 +10,7 @@
  *    highest priority.
  * 3. Codes without share are NO_SHARE here; hd_rounds_explain asks sched_why.h for the reason.
  * 4. Rounds of fidelity exact only (HD_E_INVAL): gavel is a replay, no job waits in it.
+ * 5. A sentence names no job that `may_see` does not allow: those are counted.
  *
  * Pure; nothing in the rounds changes. */
 #ifndef HD_SCHEDULER_ROUNDS_WHY_H
@@ -52,6 +53,8 @@ struct hd_explain {
 	const struct hd_rounds *rounds;
 	double now_s, boundary_s;                 /* when the next round begins */
 	bool ask;                                 /* ways out that the policy has to be asked for */
+	hd_may_see *may_see;                      /* NULL: all */
+	void *user;                               /* of may_see */
 };
 HD_MUST_USE enum hd_err hd_rounds_explain(const struct hd_explain *explain, uint64_t id,
 	struct hd_arena *arena, struct hd_why *why, struct hd_diag *diag);

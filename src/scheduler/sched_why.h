@@ -51,6 +51,9 @@ enum hd_fix {
 	HD_FIX_KAPPA,                             /* without hysteresis and reservations */
 };
 
+/* Whether the one that asks may know of that job. */
+typedef bool hd_may_see(void *user, uint64_t job);
+
 enum { HD_WHY_TEXT = 300 };
 
 struct hd_why {

@@ -83,7 +83,8 @@ static void a_policy_that_is_stopped_or_has_no_memory_decides_nothing(void **sta
 				strstr(outs.at[k].text, "more memory than there is");
 		for (uint64_t id = 1; id <= 30; id++)
 			offered += hd_dispatch_lease(d, id) != NULL;
-		CHECK(!hd_dispatch_explain(d, 30, 3, false, NULL, &why, &diag), "row %zu: %s", i, diag.text);
+		CHECK(!hd_dispatch_explain(d, 30, &(struct hd_dispatch_ask){ .now_s = 3 }, &why, &diag),
+			"row %zu: %s", i, diag.text);
 		CHECK(fabs(why.type[0].share - rows[i].share) < 1e-6,
 			"row %zu: the last job has %g of a device", i, why.type[0].share);
 		CHECK(offered == (rows[i].bytes ? 0 : 6), "row %zu: %u jobs got devices", i, offered);

@@ -102,7 +102,8 @@ static void a_round_ends_at_its_boundary(void **state)
 		pass(&w, hd_dispatch_boundary_s(w.d) - w.now_s - 0.25);
 		pass(&w, 0.95 + 0.1 * k);
 	}
-	assert_int_equal(hd_dispatch_explain(w.d, 1, w.now_s, false, NULL, &why, NULL), HD_OK);
+	assert_int_equal(hd_dispatch_explain(w.d, 1, &(struct hd_dispatch_ask){ .now_s = w.now_s }, &why,
+		NULL), HD_OK);
 	CHECK(hd_dispatch_boundary_s(w.d) == at_s + 60 && fabs(why.type[0].received_s - 60) < 0.5,
 		"from %g s on, first boundary %g s: received %g s",
 		began_s, at_s, why.type[0].received_s);
@@ -141,8 +142,11 @@ static void a_job_whose_only_device_goes_moves_while_it_runs(void **state)
 	finish(&w);
 }
 
+static bool sees_none(void *user, uint64_t job) { (void)user; (void)job; return false; }
+
 static void why_has_a_code_for_everybody(void **state)
 {
+	uint32_t nothers = 0;
 	struct hd_dispatch_why why;
 	struct hd_diag diag = { "" };
 	struct world w;
@@ -157,7 +161,8 @@ static void why_has_a_code_for_everybody(void **state)
 		for (uint64_t id = 1; id <= w.njobs; id++) {
 			if (!hd_dispatch_job(w.d, id))
 				continue;
-			CHECK(!hd_dispatch_explain(w.d, id, w.now_s, true, NULL, &why, &diag), "%s",
+			CHECK(!hd_dispatch_explain(w.d, id, &(struct hd_dispatch_ask){ .now_s = w.now_s,
+				.what_if = true }, &why, &diag), "%s",
 				diag.text);
 			CHECK(*why.code && *why.text, "job %llu has no code", (unsigned long long)id);
 			if (id == 13 && k > 9)
@@ -166,9 +171,16 @@ static void why_has_a_code_for_everybody(void **state)
 				assert_string_equal(why.code, "RUNS");
 			else if (w.lease[id].state == HD_LEASE_RELEASED)
 				assert_string_not_equal(why.code, "RUNS");
+			CHECK(!hd_dispatch_explain(w.d, id, &(struct hd_dispatch_ask){ .now_s = w.now_s,
+				.may_see = sees_none }, &why, &diag), "%s", diag.text);
+			CHECK(!strstr(why.text, "(priority") || strstr(why.text, "by its share"), "%s",
+				why.text);
+			nothers += strstr(why.text, "of others") != NULL;
 		}
 	}
-	assert_int_equal(hd_dispatch_explain(w.d, 99, 0, true, NULL, &why, NULL), HD_E_NOTFOUND);
+	CHECK(nothers || !hd_policy_has_lp(), "no job waited for others");
+	assert_int_equal(hd_dispatch_explain(w.d, 99, &(struct hd_dispatch_ask){ .now_s = 0, .what_if =
+		true }, &why, NULL), HD_E_NOTFOUND);
 	finish(&w);
 }
 
@@ -254,7 +266,8 @@ static void a_job_that_no_type_can_run_is_called_so(void **state)
 		CHECK(!*rows[i].says == !*text && strstr(text, rows[i].says), "case %zu: \"%s\"", i, text);
 		CHECK(!hd_dispatch_step(d, &submit, 1, &outs, &diag) &&
 			!hd_dispatch_step(d, &tick, 2, &outs, &diag), "%s", diag.text);
-		CHECK(!hd_dispatch_explain(d, 1, 2, false, NULL, &why, &diag), "%s", diag.text);
+		CHECK(!hd_dispatch_explain(d, 1, &(struct hd_dispatch_ask){ .now_s = 2 }, &why, &diag), "%s",
+			diag.text);
 		CHECK(!strcmp(why.code, "UNRUNNABLE") == (*rows[i].says != 0), "case %zu: %s, \"%s\"", i,
 			why.code, why.text);
 		hd_dispatch_destroy(d);

@@ -17,7 +17,8 @@ static const char *code_of(struct world *w, uint64_t id)
 	static struct hd_dispatch_why why;
 	struct hd_diag diag = { "" };
 
-	CHECK(!hd_dispatch_explain(w->d, id, w->now_s, false, NULL, &why, &diag), "%s", diag.text);
+	CHECK(!hd_dispatch_explain(w->d, id, &(struct hd_dispatch_ask){ .now_s = w->now_s }, &why, &diag),
+		"%s", diag.text);
 	return why.code;
 }
 

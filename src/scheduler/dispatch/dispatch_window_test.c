@@ -183,7 +183,8 @@ static void a_reservation_is_for_its_user_alone_and_says_so(void **state)
 		CHECK(w.worker[v] == 0 || w.worker[v] == 3, "job %llu is on device %u",
 			(unsigned long long)w.worker[v], v);
 	/* the first job waits: slow ones are the second's, of the fast ones none is its own */
-	assert_int_equal(hd_dispatch_explain(w.d, 1, w.now_s, false, NULL, &why, NULL), HD_OK);
+	assert_int_equal(hd_dispatch_explain(w.d, 1, &(struct hd_dispatch_ask){ .now_s = w.now_s }, &why,
+		NULL), HD_OK);
 	until(&w, 85);
 	CHECK(w.row[3].state == HD_DISPATCH_DONE && w.row[4].started_s >= w.row[3].ended_s - 1,
 		"job 4 began at %g s", w.row[4].started_s);
@@ -206,7 +207,8 @@ static void what_waits_for_a_window_says_so(void **state)
 	submit(&w, 100, 2);
 	until(&w, 10);
 	CHECK(!workers_of(&w, 1), "it runs");
-	assert_int_equal(hd_dispatch_explain(w.d, 1, w.now_s, false, NULL, &why, NULL), HD_OK);
+	assert_int_equal(hd_dispatch_explain(w.d, 1, &(struct hd_dispatch_ask){ .now_s = w.now_s }, &why,
+		NULL), HD_OK);
 	assert_string_equal(why.code, "RESERVED");
 	CHECK(strstr(why.text, "3 of 3 devices of fast are kept from it: rack (maintenance) until 500.0 s"),
 		"%s", why.text);

@@ -108,7 +108,8 @@ static void what_a_quota_leaves_goes_to_others_and_it_is_said_why(void **state)
 	assert_int_equal(workers_of(&w, 2), 0);
 	for (uint64_t id = 3; id <= 6; id++)
 		CHECK(workers_of(&w, id) == 1, "job %llu waits, and a device idles", (unsigned long long)id);
-	assert_int_equal(hd_dispatch_explain(w.d, 2, w.now_s, false, NULL, &why, NULL), HD_OK);
+	assert_int_equal(hd_dispatch_explain(w.d, 2, &(struct hd_dispatch_ask){ .now_s = w.now_s }, &why,
+		NULL), HD_OK);
 	assert_string_equal(why.code, "QUOTA");
 	CHECK(strstr(why.text, "user ada may have 2 devices at once and has 2, and this job needs 1"), "%s",
 		why.text);

@@ -81,13 +81,12 @@ bool hd_dispatch_kept_back(const struct hd_dispatch *d, uint64_t id, struct hd_d
 }
 
 /* Shares and walk: the rounds tell. */
-static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, double now_s, bool what_if,
-	const atomic_bool *stop,
-	struct hd_dispatch_why *why, struct hd_diag *diag)
+static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j,
+	const struct hd_dispatch_ask *ask, struct hd_dispatch_why *why, struct hd_diag *diag)
 {
 	struct hd_policy_setting set = d->policy_set;
-	const struct hd_explain explain = { &set, &d->state, &d->shares, d->rounds, now_s, d->boundary_s,
-		what_if && d->state.njobs <= ASK_JOBS };
+	const struct hd_explain explain = { &set, &d->state, &d->shares, d->rounds, ask->now_s, d->boundary_s,
+		ask->what_if && d->state.njobs <= ASK_JOBS, ask->may_see, ask->user };
 	struct hd_arena arena;
 	struct hd_why said;
 
@@ -98,7 +97,7 @@ static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, do
 			d->boundary_s);
 		return HD_OK;
 	}
-	set.stop = stop;
+	set.stop = ask->stop;
 	hd_arena_init(&arena, 0);
 	enum hd_err err = hd_rounds_explain(&explain, j->row.id, &arena, &said, diag);
 	if (!err) {
@@ -115,9 +114,8 @@ static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j, do
 	return err;
 }
 
-enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s, bool what_if,
-	const atomic_bool *stop, struct hd_dispatch_why *why,
-	struct hd_diag *diag)
+enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, const struct hd_dispatch_ask *ask,
+	struct hd_dispatch_why *why, struct hd_diag *diag)
 {
 	const struct live *j = dispatch_find(d, id);
 
@@ -131,7 +129,7 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 			hd_dispatch_state_name(j->row.state));
 		return HD_OK;
 	}
-	fill_types(d, j, now_s, why);
+	fill_types(d, j, ask->now_s, why);
 	if (dispatch_leased(j) && j->lease.state >= HD_LEASE_DRAIN) {
 		why->code = hd_why_name(HD_WHY_DRAINING);
 		snprintf(why->text, sizeof why->text, "it commits and leaves its %u devices by %.1f s%s",
@@ -164,5 +162,5 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, double now_s
 		why->code = codes[WHY_RESERVED];
 		return HD_OK;
 	}
-	return explain_share(d, j, now_s, what_if, stop, why, diag);
+	return explain_share(d, j, ask, why, diag);
 }

@@ -349,15 +349,28 @@ enum hd_err hd_rounds_why(const struct hd_rounds *r, double now_s, uint64_t id, 
 
 /* ---- the sentence ---- */
 
-static void say_ahead(const struct hd_wait *w, char *to, size_t cap)
+static bool may_see(const struct hd_explain *e, uint64_t id)
 {
-	size_t len = 0;
+	return !e->may_see || e->may_see(e->user, id);
+}
 
-	to[0] = 0;
-	for (uint32_t k = 0; k < w->nahead && len < cap; k++)
-		len += (size_t)snprintf(to + len, cap - len, "%s%llu (priority %.3g)",
-			k ? ", " : w->nahead == 1 ? "job " : "jobs ",
-			(unsigned long long)w->ahead[k].id, w->ahead[k].priority);
+/* Of those that may not be known their number alone: a priority tells of a job, too. */
+static void say_ahead(const struct hd_explain *e, const struct hd_wait *w, char *to, size_t cap)
+{
+	uint32_t n = 0, hidden = 0;
+	struct hd_text text;
+
+	for (uint32_t k = 0; k < w->nahead; k++)
+		hidden += !may_see(e, w->ahead[k].id);
+	hd_text_fixed(&text, to, cap);
+	hd_text_add(&text, "");
+	for (uint32_t k = 0; k < w->nahead; k++)
+		if (may_see(e, w->ahead[k].id))
+			hd_text_addf(&text, "%s%llu (priority %.3g)",
+				n++ ? ", " : w->nahead - hidden == 1 ? "job " : "jobs ",
+				(unsigned long long)w->ahead[k].id, w->ahead[k].priority);
+	if (hidden)
+		hd_text_addf(&text, "%s%u job%s of others", n ? " and " : "", hidden, hidden == 1 ? "" : "s");
 }
 
 static void say_walk(const struct hd_explain *e, uint64_t id, const struct hd_wait *w, struct hd_why *why)
@@ -367,7 +380,7 @@ static void say_walk(const struct hd_explain *e, uint64_t id, const struct hd_wa
 	char ahead[160], *to = why->text;
 	size_t cap = sizeof why->text;
 
-	say_ahead(w, ahead, sizeof ahead);
+	say_ahead(e, w, ahead, sizeof ahead);
 	switch (w->code) {
 	case HD_WHY_RUNS:
 		snprintf(to, cap, "job %llu has devices", job);

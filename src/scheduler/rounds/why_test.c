@@ -199,7 +199,41 @@ static void check_patience(struct world *w, struct hd_policy *policy, uint64_t i
 	}
 }
 
-static uint32_t count[NCODES], helped[NCODES];
+static bool sees_own(void *user, uint64_t job) { return *(uint64_t *)user == job; }
+static bool sees_even(void *user, uint64_t job) { (void)user; return job % 2 == 0; }
+
+/* Of jobs that may not be seen neither number nor priority, but how many they are. */
+static void check_hidden(struct world *w, uint64_t id, const struct hd_wait *wait, uint32_t *nhidden)
+{
+	static hd_may_see *const eyes[] = { sees_own, sees_even };
+	struct hd_diag diag = { "" };
+
+	for (size_t k = 0; k < sizeof eyes / sizeof *eyes; k++) {
+		struct hd_explain e = { &w->set, &w->state, &w->shares, w->rounds, w->now, w->now + 60,
+			false, eyes[k], &id };
+		struct hd_why why;
+		uint32_t hidden = 0;
+		char part[64];
+		CHECK(hd_rounds_explain(&e, id, &w->arena, &why, &diag) == HD_OK, "%s", diag.text);
+		bool lists = why.code == HD_WHY_OUTRANKED || why.code == HD_WHY_GANG_NO_FIT ||
+			why.code == HD_WHY_HELD_BACK;
+		for (uint32_t i = 0; i < wait->nahead && lists; i++) {
+			bool may = eyes[k](&id, wait->ahead[i].id);
+			hidden += !may;
+			snprintf(part, sizeof part, " %llu (priority", (unsigned long long)wait->ahead[i].id);
+			CHECK((strstr(why.text, part) != NULL) == may, "of job %llu: %s",
+				LL(wait->ahead[i].id),
+				why.text);
+		}
+		snprintf(part, sizeof part, "%u job%s of others", hidden, hidden == 1 ? "" : "s");
+		CHECK((strstr(why.text, hidden ? part : "of others") != NULL) == (hidden > 0),
+			"%u hidden: %s",
+			hidden, why.text);
+		*nhidden += hidden;
+	}
+}
+
+static uint32_t count[NCODES], helped[NCODES], nhidden;
 
 static void explain_all(struct world *w, struct hd_policy *policy, bool *went_on)
 {
@@ -207,7 +241,7 @@ static void explain_all(struct world *w, struct hd_policy *policy, bool *went_on
 
 	for (uint32_t i = 0; i < w->state.njobs; i++) {
 		struct hd_explain e = { &w->set, &w->state, &w->shares, w->rounds, w->now, w->now + 60,
-			true };
+			true, NULL, NULL };
 		struct hd_why why, fast;
 		struct hd_wait wait;
 		uint64_t id = w->job[i].id;
@@ -230,6 +264,7 @@ static void explain_all(struct world *w, struct hd_policy *policy, bool *went_on
 		if (why.code == HD_WHY_RUNS)
 			continue;
 		check_walk(w, i, &wait);
+		check_hidden(w, id, &wait, &nhidden);
 		helped[why.code] += why.fix != HD_FIX_NONE;
 		switch (why.code) {
 		case HD_WHY_UNRUNNABLE: case HD_WHY_DEADLINE_SHORT: case HD_WHY_LEFT_IDLE:
@@ -280,6 +315,7 @@ static void every_waiting_job_has_one_code_and_its_way_out_is_one(void **state)
 	for (int c = 0; c < NCODES; c++)
 		print_message("%-14s %5u, with a way out %5u\n", hd_why_name((enum hd_why_code)c), count[c],
 			helped[c]);
+	CHECK(nhidden > 100, "%u jobs were hidden", nhidden);
 	/* a test of codes that never come would show nothing */
 	static const enum hd_why_code met[] = { HD_WHY_RUNS, HD_WHY_UNRUNNABLE, HD_WHY_DRAINING,
 		HD_WHY_QUEUED_NEW, HD_WHY_QUEUED, HD_WHY_HELD_BACK,
