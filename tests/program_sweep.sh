@@ -161,6 +161,29 @@ await done_
 post /near/continue '{"until":3}'
 post /near
 says '{"type":"far","steps_s":0,"from":"asked"}'
+done_ || await done_ || failed "the job that goes on does not end: $(cat out)"
+# one that was to go on, and is cancelled before it does: the run goes on from where it is
+device() { curl -s --unix-socket D/heddle.sock -H 'Content-Type: application/json' \
+	"http://localhost/v1/devices/cpu-0" -d "{\"usable\":$1}" >out; }
+device false
+post /near/continue '{"until":9}'
+gone=$(number id)
+post "/$gone/continue" '{"until":10}'
+says "job $gone is open: only a run whose job is done"
+post "/$gone/cancel" '{}'
+post "/$gone/continue" '{"until":3}'
+says 'has 3 steps already'
+post "/$((gone - 1))/continue" '{"until":5}'
+on=$(number id)
+[ "${on:-0}" -gt "$gone" ] || failed "no job goes on after one that was cancelled: $(cat out)"
+post "/$((gone - 1))/continue" '{"until":6}'
+says "job $on goes on with the run of job $((gone - 1)): name that one"
+device true
+await done_ || failed "the job that goes on after a cancelled one does not end: $(cat out)"
+run=$(number run) digest=$(number digest)
+expect 0 heddle run job.yaml --out five -q --devices 1 --steps 5
+same "$digest" "$(heddle ckpt digest five)" "digest of a run that went on after a cancelled job, and alone"
+same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | sort | uniq -d | wc -l)" 0 "steps computed twice"
 kill $served
 wait $served
 passed "a user's scheduler is not ended by a sweep"

@@ -86,6 +86,11 @@ must 0 $op jobs --json
 grep -q "\"id\":$a," out && grep -q "\"id\":$b," out || failed "an operator does not see all: $(cat out)"
 # Of others' jobs a user learns how many there are, whatever it looks at; an operator which, and what happened
 # to the cluster.
+post_as()
+{
+	as "$1" curl -s --unix-socket "$dir/heddle.sock" -H 'Content-Type: application/json' -d "$3" \
+		"http://localhost/v1/$2" >out 2>err
+}
 ask_as() { as "$1" curl -s --unix-socket "$dir/heddle.sock" "http://localhost/v1/$2" >out 2>err; }
 if command -v curl >/dev/null; then
 	must 0 $op user token -q
@@ -102,6 +107,21 @@ if command -v curl >/dev/null; then
 	ask_as $op 'events/past?limit=1000'
 	grep -q '"job":0,"text":"token 1 of op was made"' out || failed "an operator's events: $(cat out)"
 	must 0 $op user revoke 1
+	# an operator goes on with a user's run: its key is its own, also if the user has used the same
+	text=$(sed 's/"/\\"/g; s/$/\\n/' job.yaml | tr -d '\n')
+	post_as $ada jobs "{\"job\":\"$text\",\"folder\":\"/\",\"name\":\"part\",\"until\":4,\"key\":\"k\"}"
+	part=$(number id)
+	is_done() { ask_as $ada "jobs/$1" && grep -q '"state":"done"' out; }
+	await is_done "$part" || failed "ada's job does not end at step 4: $(cat out)"
+	post_as $op "jobs/$part/continue" '{"until":8,"key":"k"}'
+	more=$(number id)
+	post_as $op "jobs/$part/continue" '{"until":8,"key":"k"}'
+	same "$(number id)" "$more" "the job of an order to go on, and of the same once more"
+	await is_done "$more" || failed "the job that goes on does not end: $(cat out)"
+	post_as $op "jobs/$part/continue" '{"until":8,"key":"k"}'
+	same "$(number id) $(number state)" "$more done" "the same once more, when it is over"
+	post_as $op "jobs/$more/continue" '{"until":12,"key":"k"}'
+	grep -q 'has another order' out || failed "another order with that key: $(cat out)"
 else
 	echo "skip: no curl: it is not asked what a user sees of the cluster"
 fi

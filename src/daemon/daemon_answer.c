@@ -171,6 +171,29 @@ static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_jso
 	return HD_OK;
 }
 
+/* The key of an order is of the one that sends it, whoever's its jobs become: sent again it finds them.
+ * own "": it has none. */
+static enum hd_err read_key(struct hd_daemon *d, const struct hd_json *ask, char own[HD_JOBS_KEY + 1],
+	struct hd_diag *diag)
+{
+	struct hd_jobs_card whose = { .uid = HD_NO_UID };
+	const char *key = "";
+	enum hd_err err = hd_json_find(ask, "key") ? hd_json_get_text(ask, "key", &key, diag) : HD_OK;
+
+	if (!err && strlen(key) > HD_USERS_NAME)
+		err = hd_fail(diag, HD_E_INVAL, "key is longer than %d bytes", HD_USERS_NAME);
+	if (!err)
+		err = daemon_job_user(d, ask, &whose, diag);
+	own[0] = '\0';
+	if (err || !*key)
+		return err;
+	if (d->users)
+		snprintf(own, HD_JOBS_KEY + 1, "%u:%.64s", whose.uid, key);
+	else
+		snprintf(own, HD_JOBS_KEY + 1, "%.64s", key);
+	return HD_OK;
+}
+
 /* An order, made jobs by `take`. */
 static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
 	enum hd_err (*take)(struct hd_daemon *d, const struct hd_json *ask, struct hd_arena *arena,
@@ -178,16 +201,10 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 {
 	struct hd_daemon_taken taken = { 0 };
 	struct hd_arena arena;
-	const char *key = "";
+	char key[HD_JOBS_KEY + 1];
 	uint64_t id = 0;
-	enum hd_err err = hd_json_find(ask, "key") ? hd_json_get_text(ask, "key", &key, diag) : HD_OK;
+	enum hd_err err = read_key(d, ask, key, diag);
 
-	struct hd_jobs_card whose = { .uid = HD_NO_UID };
-	char own[HD_JOBS_KEY + 1];
-	if (!err)
-		err = daemon_job_user(d, ask, &whose, diag);
-	if (!err && *key)
-		key = daemon_own_key(d, &whose, key, own);
 	if (!err && *key && !hd_jobs_by_key(d->jobs, key, &id, NULL)) {
 		err = same_order(d, ask, key, id, diag);
 		return err ? err : put_submitted(d, id, w, diag);
@@ -201,6 +218,10 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 	hd_arena_init(&arena, 0);
 	err = take(d, ask, &arena, &taken, diag);
 	(void)HD_FAILPOINT(DAEMON_TAKE);
+	if (!err && *key) {
+		snprintf(taken.card->key, sizeof taken.card->key, "%s", key);
+		hd_hash_hex(daemon_order_hash(ask), taken.card->order);
+	}
 	if (!err) {
 		id = taken.card->id;
 		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .job = id,

@@ -129,9 +129,6 @@ HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatc
 void daemon_swap_dispatch(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
 /* The same, and hears all that there is (daemon_answer.c). */
 void daemon_begin_again(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
-/* A key of a submission is its user's: two of them may draw the same (submit.c). */
-const char *daemon_own_key(const struct hd_daemon *d, const struct hd_jobs_card *card, const char *key,
-	char own[HD_JOBS_KEY + 1]);
 /* daemon_solve.c: an answer that came is taken, a question that waits is asked, one that takes too long is
  * given up. */
 void daemon_turn_policy(struct hd_daemon *d);

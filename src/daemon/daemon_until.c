@@ -42,26 +42,31 @@ enum hd_err hd_run_until_get(struct hd_fs *fs, const char *run, uint64_t *until,
 	return HD_OK;
 }
 
-/* Done, before the last step, and no other job has gone on with it. */
-static enum hd_err may_go_on(struct hd_daemon *d, const struct hd_jobs_card *card,
-	const struct hd_dispatch_job *row, uint64_t until, struct hd_diag *diag)
+/* The job that had the run last. It is the one that is named, or went on with its run and was ended, as by
+ * its user, before it got there: the run stays where that one left it. */
+static enum hd_err last_of_run(struct hd_daemon *d, uint64_t named, struct hd_jobs_card *card,
+	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
-	unsigned long long id = card->id;
-	uint64_t youngest = 0;
+	struct hd_dispatch_lease lease;
+	uint64_t last = 0, done = 0;
+	enum hd_err err = hd_jobs_get(d->jobs, named, card, NULL, NULL, diag);
 
-	if (row->state != HD_DISPATCH_DONE)
-		return hd_fail(diag, HD_E_INVAL,
-			"job %llu is %s: only a run whose job is done goes on in another", id,
-			hd_dispatch_state_name(row->state));
-	enum hd_err err = hd_jobs_by_run(d->jobs, card->run, &youngest, diag);
-	if (!err && youngest != card->id)
+	if (!err)
+		err = hd_jobs_by_run(d->jobs, card->run, &last, diag);
+	if (!err)
+		err = hd_jobs_get(d->jobs, last, card, row, &lease, diag);
+	if (err)
+		return err;
+	if (last != named && (row->state == HD_DISPATCH_OPEN || row->state == HD_DISPATCH_DONE))
 		return hd_fail(diag, HD_E_INVAL, "job %llu goes on with the run of job %llu: name that one",
-			(unsigned long long)youngest, id);
-	if (!err && until <= row->done)
+			(unsigned long long)last, (unsigned long long)named);
+	if (row->state == HD_DISPATCH_OPEN || hd_jobs_done_of_run(d->jobs, card->run, &done, NULL))
 		return hd_fail(diag, HD_E_INVAL,
-			"job %llu has %llu steps already: until %llu asks for no more", id,
-			(unsigned long long)row->done, (unsigned long long)until);
-	return err;
+			"job %llu is %s: only a run whose job is done goes on in another",
+			(unsigned long long)last, hd_dispatch_state_name(row->state));
+	return row->state == HD_DISPATCH_DONE || lease.state == HD_LEASE_RELEASED ? HD_OK :
+		hd_fail(diag, HD_E_AGAIN, "job %llu is %s, and leaves its devices: ask again when it has",
+			(unsigned long long)last, hd_dispatch_state_name(row->state));
 }
 
 static enum hd_err read_job(struct hd_daemon *d, const char *run, struct hd_job *job, struct hd_arena *arena,
@@ -118,21 +123,19 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 	struct hd_dispatch_job before;
 	struct hd_jobs_card of;
 	struct hd_arena arena;
-	const char *key = "";
 	uint64_t id = 0;
 	int64_t until = 0;
 	enum hd_err err = daemon_find_job(d, ask, "job", &id, diag);
 
 	if (!err)
-		err = hd_jobs_get(d->jobs, id, &of, &before, NULL, diag);
+		err = last_of_run(d, id, &of, &before, diag);
 	if (!err)
 		err = hd_json_get_i64(ask, "until", 1, INT64_MAX, &until, diag);
-	if (!err)
-		err = may_go_on(d, &of, &before, (uint64_t)until, diag);
-	if (!err && hd_json_find(ask, "key"))
-		err = hd_json_get_text(ask, "key", &key, diag);
-	if (!err && strlen(key) > HD_USERS_NAME)
-		err = hd_fail(diag, HD_E_INVAL, "key is longer than %d bytes", HD_USERS_NAME);
+	if (!err && (uint64_t)until <= before.done)
+		err = hd_fail(diag, HD_E_INVAL,
+			"job %llu has %llu steps already: until %llu asks for no more",
+			(unsigned long long)before.id, (unsigned long long)before.done,
+			(unsigned long long)until);
 	if (err)
 		return err;
 	hd_arena_init(&arena, 0);
@@ -156,9 +159,5 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 	card->id = row->id = daemon_next_id(d);
 	card->digest[0] = card->order[0] = '\0';
 	card->key[0] = '\0';
-	if (*key)
-		(void)daemon_own_key(d, card, key, card->key);
-	if (*key)
-		hd_hash_hex(daemon_order_hash(ask), card->order);
 	return err;
 }

@@ -24,7 +24,8 @@
  *	                    answered with the first one's job, another order is HD_E_EXISTS,
  *	                    until?: it is done at this step, before its last one
  *	continue submitted  job, until: another job goes on to that step in the run of this one, which is
- *	                    done; priority?, deadline_s?, scale?, min?, max?, key? as above
+ *	                    done (and again, if that other one was ended before it got there);
+ *	                    priority?, deadline_s?, scale?, min?, max?, key? as above
  *	jobs     jobs       state?, after?: id (0), limit?: 1..1000 (100)
  *	job      job_whole  job
  *	explain  why        job, policy?: false leaves out the what-if

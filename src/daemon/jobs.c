@@ -93,6 +93,7 @@ const struct hd_db_kind hd_jobs_kind = {
 		    "WHERE j.name = ? AND w.uid = ?") \
 	X(BY_KEY,   "SELECT max(id) FROM job WHERE key = ?") \
 	X(BY_RUN,   "SELECT max(id) FROM job WHERE run = ?") \
+	X(DONE_OF_RUN, "SELECT max(id) FROM job WHERE run = ? AND state = 'done'") \
 	X(ALL,      "SELECT " COLUMNS "WHERE j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
 	X(LIVE,     "SELECT " COLUMNS "WHERE (j.state = 'open' OR l.job IS NOT NULL) AND j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
 	X(OF_STATE, "SELECT " COLUMNS "WHERE j.state = ?3 AND j.id > ?1 " OF_UID "ORDER BY j.id LIMIT ?2") \
@@ -618,6 +619,8 @@ enum hd_err hd_jobs_by_key(struct hd_jobs *s, const char *key, uint64_t *id,
 	struct hd_diag *diag) { return find(s, ASK_BY_KEY, key, "key", id, diag); }
 enum hd_err hd_jobs_by_run(struct hd_jobs *s, const char *run, uint64_t *id,
 	struct hd_diag *diag) { return find(s, ASK_BY_RUN, run, "run", id, diag); }
+enum hd_err hd_jobs_done_of_run(struct hd_jobs *s, const char *run, uint64_t *id,
+	struct hd_diag *diag) { return find(s, ASK_DONE_OF_RUN, run, "run", id, diag); }
 
 /* The row of the one that is called so, for `take`. */
 static enum hd_err named(struct hd_jobs *s, int which, const char *name, void (*take)(sqlite3_stmt *, void *),

@@ -87,12 +87,15 @@ HD_MUST_USE enum hd_err hd_jobs_words(struct hd_jobs *jobs, const char *prefix,
 HD_MUST_USE enum hd_err hd_jobs_get(struct hd_jobs *jobs, uint64_t id, struct hd_jobs_card *card,
 	struct hd_dispatch_job *row, struct hd_dispatch_lease *lease,
 	struct hd_diag *diag);
-/* The youngest of that name, the one of that key, the youngest in that run; HD_E_NOTFOUND. */
+/* The youngest of that name, the one of that key, the youngest in that run, the youngest in it that is done;
+ * HD_E_NOTFOUND. */
 HD_MUST_USE enum hd_err hd_jobs_by_name(struct hd_jobs *jobs, const char *name, uint64_t *id,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_by_key(struct hd_jobs *jobs, const char *key, uint64_t *id,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_by_run(struct hd_jobs *jobs, const char *run, uint64_t *id,
+	struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_jobs_done_of_run(struct hd_jobs *jobs, const char *run, uint64_t *id,
 	struct hd_diag *diag);
 uint64_t hd_jobs_last(const struct hd_jobs *jobs);            /* id of the youngest; 0: none */
 uint64_t hd_jobs_last_event(const struct hd_jobs *jobs);

@@ -423,16 +423,6 @@ enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row, 
 		err;
 }
 
-const char *daemon_own_key(const struct hd_daemon *d, const struct hd_jobs_card *card, const char *key,
-	char own[HD_JOBS_KEY + 1])
-{
-	if (d->users)
-		snprintf(own, HD_JOBS_KEY + 1, "%u:%.64s", card->uid, key);
-	else
-		snprintf(own, HD_JOBS_KEY + 1, "%.64s", key);
-	return own;
-}
-
 uint64_t daemon_next_id(const struct hd_daemon *d)
 {
 	uint64_t last = hd_jobs_last(d->jobs);
@@ -552,15 +542,5 @@ enum hd_err daemon_take_jobs(struct hd_daemon *d, const struct hd_json *ask, str
 	taken->row = hd_arena_take(arena, taken->n, sizeof *taken->row);
 	if (!taken->card || !taken->row)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u jobs", taken->n);
-	char key[HD_USERS_NAME + 1] = "";
-	err = read_text(ask, "key", key, sizeof key, diag);
-	if (!err)
-		err = take_each(d, ask, tasks, taken, diag);
-	if (err)
-		return err;
-	if (key[0])
-		(void)daemon_own_key(d, taken->card, key, taken->card->key);
-	if (key[0])
-		hd_hash_hex(daemon_order_hash(ask), taken->card->order);
-	return HD_OK;
+	return take_each(d, ask, tasks, taken, diag);
 }
