@@ -22,24 +22,21 @@ clear_out()
 scheduler() { sed -n 's/.*"pid":\([0-9]*\).*/\1/p' D/sweeps/.scheduler 2>/dev/null; }
 trap 'clear_out; end_jobs 2>/dev/null; rm -rf "$work"' EXIT
 
-cat >job.yaml <<END
-job: {name: tiny, seed: 3, steps: 90}
-model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [20, 20], classes: 4}}
-data: {kind: synthetic, count: 512}
-batch: {global: 64, virtual_nodes: 8}
-optim: {kind: adamw, lr: 1e-3, schedule: {kind: cosine, warmup: 5}}
-checkpoint: {every: 100000 steps, keep: 1}
-eval: {every: 0}
-END
-third=; [ "$trials" = 9 ] || third=', batch.global: [32, 64, 128]'
-cat >lr.yaml <<END
-job: job.yaml
-method: halving
-draw: grid
-space: {optim.lr: {log: [1e-3, 1e-1], n: 3}, optim.weight_decay: [0, 0.01, 0.1]$third}
-metric: {name: loss, over: 5}
-steps: {min: 10, eta: 3}
-END
+# The example, as docs/scheduling.md has it; 27 trials have a third key, and begin later, so that they take
+# 37.8 % of all steps (bench/sweep.py has other jobs).
+cp "$SOURCE_DIR/examples/sweep-job.yaml" job.yaml
+sed '/^#/d; s/^job: sweep-job.yaml/job: job.yaml/' "$SOURCE_DIR/examples/sweep.yaml" >lr.yaml
+rungs='[10, 30, 90]'
+if [ "$trials" = 27 ]; then
+	sed -i 's/^space: .*]/&, batch.global: [32, 64, 128]/; s/min: 10/min: 18/' lr.yaml
+	rungs='[18, 54, 90]'
+fi
+
+# Each key that a sweep file may have is explained.
+for key in $(grep -o '{ "[a-z]*", read_' "$SOURCE_DIR/src/sweep/sweep.c" | cut -d '"' -f 2); do
+	grep -q "^| \`\([a-z]*\.\)\{0,1\}$key[.\`]" "$SOURCE_DIR/docs/scheduling.md" ||
+		failed "docs/scheduling.md does not explain the key $key"
+done
 
 # ---- refusals: nothing is made ----
 
@@ -53,7 +50,7 @@ expect 2 heddle sweep bad.yaml --dir D
 says 'trial 0: -s optim.weight_decay'
 expect 2 heddle sweep lr.yaml --dir D -s optim.lr=1
 says 'which of the two'
-sed 's/min: 10/min: 10, max: 91/' lr.yaml >bad.yaml
+sed 's/eta: 3/eta: 3, max: 91/' lr.yaml >bad.yaml
 expect 3 heddle sweep bad.yaml --dir D
 says 'and the job has 90 steps'
 [ ! -e D ] || failed "a refused sweep left $(ls D)"
@@ -93,7 +90,7 @@ failed "a trial waited for members that had ended"
 cat >oracle.py <<'END'
 import json, math, os, subprocess, sys
 heddle, table = sys.argv[1], json.load(open("table.json"))
-rungs, eta, n = [10, 30, 90], 3, len(table["trials"])
+rungs, eta, n = json.loads(sys.argv[2]), 3, len(table["trials"])
 def alone(i, steps):
     out = "alone-%d-%d" % (i, steps)
     sets = [a for s in table["trials"][i]["set"] for a in ("-s", s)]
@@ -126,7 +123,7 @@ if full:        # the best of all, each brought to the end
     assert min(range(n), key=lambda i: (at[i], i)) == table["best"], (at, table["best"])
 print("steps %d of %d, best %d" % (table["steps"], table["exhaustive"], table["best"]))
 END
-python3 oracle.py "$HEDDLE_BIN" >oracle.out 2>&1 || failed "the oracle: $(cat oracle.out)"
+python3 oracle.py "$HEDDLE_BIN" "$rungs" >oracle.out 2>&1 || failed "the oracle: $(cat oracle.out)"
 passed "$trials trials, $kills kills: the table and the bits of each trial alone, $(cat oracle.out)"
 
 # ---- again: nothing is done twice; another sweep of that name is refused ----
