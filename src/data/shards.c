@@ -453,7 +453,7 @@ static void steer(struct hd_shard_set *set, const struct wanted_sample *want, ui
 	const bool waited = waited_ns > set->waited_before_ns;
 	if (set->since_ns && set->tunes && !set->kept_depth &&
 		(waited || set->tune.phase == HD_TUNE_KEEP))
-		hd_tune_sample(&set->tune, (double)set->sample_bytes * 1e9 / (double)ns, waited);
+		hd_tune_sample(&set->tune, set->sample_bytes, ns, waited);
 	set->tunes = set->tunes || (set->since_ns && waited);
 	if (set->tunes)
 		set->knobs = hd_tune_knobs(&set->tune);

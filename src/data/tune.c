@@ -5,30 +5,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NPROBES = 6, NWAYS = 6 };
-static const struct { uint32_t depth, size; } probes[NPROBES] = {
-	{ 1, 16 << 10 }, { 1, 256 << 10 }, { 1, 1 << 20 }, { 16, 256 << 10 }, { 16, 1 << 20 }, { 64, 256 << 10 },
-};
-#define BETTER 1.03
-#define NEAR 0.95
+#define NS_PER_S 1e9
+#define NEAR 0.98
+#define MOVES 1.02
+#define GAP_NEAR 0.95
 #define WORSE 0.85
-#define FAR_APART 1.5
-enum { FAR = 2 };
+#define SEARCHING 0.6
+#define COLD 0.15
+#define HOPEFUL 0.93              /* of the best so far: it may prove as good */
+enum { GAP = 64 << 10, LEAST_ROUNDS = 3, SURE_ROUNDS = 8, PASSES = 5, CHEAPER_TOGETHER = 6,
+	DOMINATES_FROM = 6 };
 
-static void say(const struct hd_tune *t, const char *what, struct hd_ranges_knobs k, double value)
+/* By rounds that an entrant has: below which part of the first it leaves, and how many stay at most. */
+struct tune_rule { double bound; uint32_t most; };
+static const struct tune_rule probing[] = {
+	{ 0.5, 10 }, { 0.6, 7 }, { 0.7, 5 }, { 0.76, 4 }, { 0.8, 3 }, { 0.84, 3 }, { 0.87, 3 },
+}, nearing[] = {
+	{ 0.5, 10 }, { 0.62, 7 }, { 0.72, 5 }, { 0.78, 4 }, { 0.84, 4 }, { 0.88, 3 }, { 0.9, 3 },
+	{ 0.92, 3 }, { 0.93, 3 }, { 0.94, 3 }, { 0.95, 2 },
+}, cheapening[] = {
+	{ 0.6, 20 }, { 0.72, 20 }, { 0.8, 20 }, { 0.85, 20 }, { 0.88, 20 }, { 0.9, 20 }, { 0.91, 20 },
+	{ 0.92, 20 }, { 0.93, 20 }, { 0.94, 20 }, { 0.95, 20 }, { 0.955, 20 }, { 0.96, 20 }, { 0.97, 20 },
+	{ 0.97, 20 },
+}, gapping[] = { { 0.5, 8 }, { 0.6, 8 }, { 0.7, 8 }, { 0.8, 8 }, { 0.85, 8 } };
+
+/* budget: the part of it at which the phase ends */
+static const struct { const char *name; const struct tune_rule *rule; uint32_t rounds; double budget; }
+	phases[] = {
+	[HD_TUNE_PROBE] = { "probe", probing, sizeof probing / sizeof *probing, SEARCHING },
+	[HD_TUNE_NEAR] = { "neighbour", nearing, sizeof nearing / sizeof *nearing, SEARCHING },
+	[HD_TUNE_CHEAPER] = { "cheaper", cheapening, sizeof cheapening / sizeof *cheapening, 0.9 },
+	[HD_TUNE_GAP] = { "gap", gapping, sizeof gapping / sizeof *gapping, 1 },
+};
+
+static void say(const struct hd_tune *t, const char *what, struct hd_ranges_knobs k, const char *how)
 {
 	char text[HD_TUNE_TEXT];
 
 	if (!t->say)
 		return;
-	(void)snprintf(text, sizeof text, "%s: depth %u, size %u KiB, gap %u KiB: %.1f MB/s", what, k.depth,
-		k.size_bytes >> 10, k.gap_bytes >> 10, value / 1e6);
+	(void)snprintf(text, sizeof text, "%s: depth %u, size %u KiB, gap %u KiB: %s", what, k.depth,
+		k.size_bytes >> 10, k.gap_bytes >> 10, how);
 	t->say(t->user, text);
 }
 
-static struct hd_ranges_knobs knobs_of(const struct hd_tune *t, uint32_t depth, uint32_t size, uint32_t gap)
+static void say_rate(const struct hd_tune *t, const char *what, struct hd_ranges_knobs k, double rate)
 {
-	return hd_ranges_bound((struct hd_ranges_knobs){ depth, size, gap }, t->memory_bytes);
+	char how[32];
+
+	(void)snprintf(how, sizeof how, "%.1f MB/s", rate / 1e6);
+	say(t, what, k, how);
 }
 
 static uint64_t cost(struct hd_ranges_knobs k) { return (uint64_t)k.depth * k.size_bytes; }
@@ -38,66 +64,76 @@ static bool is_same(struct hd_ranges_knobs a, struct hd_ranges_knobs b)
 	return a.depth == b.depth && a.size_bytes == b.size_bytes && a.gap_bytes == b.gap_bytes;
 }
 
-void hd_tune_init(struct hd_tune *t, uint64_t memory_bytes, bool gaps)
+/* ---- entrants ---- */
+
+static double flight_most(const struct hd_tune *t)
 {
-	memset(t, 0, sizeof *t);
-	t->memory_bytes = memory_bytes;
-	t->gaps = gaps;
-	t->now = knobs_of(t, probes[0].depth, probes[0].size, 0);
+	const double s = HD_TUNE_FLIGHT_MS / 1e3, small_s = 8 * t->small_s;
+
+	return t->fastest * (s > small_s ? s : small_s);
 }
 
-struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *t)
+static bool is_beyond(const struct hd_tune *t, struct hd_ranges_knobs k)
 {
-	return t->phase == HD_TUNE_SEARCH ? t->pair.knobs[t->pair.n % 2] : t->now;
+	return t->fastest > 0 && cost(k) > HD_RANGES_SIZE_MIN * 16 && (double)cost(k) > flight_most(t);
 }
 
-/* ---- probes ---- */
-
-/* Least squares of relative errors over the probes of depth 1: two numbers that are not below zero. Samples
- * err by a part of what they measure, and t0 lies in the short ones. */
-static void fit(const struct hd_tune *t, double *t0, double *per_byte)
+static struct hd_tune_seen *seen(struct hd_tune *t, struct hd_ranges_knobs k)
 {
-	double n = 0, sb = 0, st = 0, sbb = 0, sbt = 0;         /* weighted by 1 / s^2 */
-
-	for (size_t i = 0; i < NPROBES; i++) {
-		if (probes[i].depth != 1 || t->probed[i] <= 0)
-			continue;
-		const double b = probes[i].size, s = b / t->probed[i], w = 1 / (s * s);
-		n += w;
-		sb += w * b;
-		st += w * s;
-		sbb += w * b * b;
-		sbt += w * b * s;
-	}
-	const double d = n * sbb - sb * sb;
-	*per_byte = d > 0 ? (n * sbt - sb * st) / d : 0;
-	*per_byte = *per_byte > 0 ? *per_byte : 0;
-	*t0 = n > 0 ? (st - *per_byte * sb) / n : 0;
-	*t0 = *t0 > 0 ? *t0 : 0;
+	for (uint32_t i = 0; i < t->nseen; i++)
+		if (t->seen[i].knobs.depth == k.depth && t->seen[i].knobs.size_bytes == k.size_bytes)
+			return &t->seen[i];
+	return NULL;
 }
 
-static struct hd_ranges_knobs guess(const struct hd_tune *t)
+static void enter(struct hd_tune *t, struct hd_ranges_knobs k)
 {
-	struct hd_ranges_knobs best = t->now;
-	double t0, per_byte, most = 0;
-	uint64_t least = UINT64_MAX;
-
-	fit(t, &t0, &per_byte);
-	for (size_t i = 0; i < NPROBES; i++)
-		most = t->probed[i] > most ? t->probed[i] : most;
-	for (uint32_t q = 1; q <= HD_RANGES_DEPTH; q *= 2)
-		for (uint32_t b = HD_RANGES_SIZE_MIN; b <= HD_RANGES_SIZE_MAX; b *= 2) {
-			const double s = t0 + per_byte * b, x = s > 0 ? (double)q * b / s : most;
-			const uint64_t bytes = (uint64_t)q * b;
-			if (bytes > t->memory_bytes || bytes >= least || x < NEAR * most)
-				continue;
-			least = bytes;
-			best = knobs_of(t, q, b, t->gaps ? 64 << 10 : 0);
-		}
-	return best;
+	k = hd_ranges_bound(k, t->memory_bytes);
+	for (uint32_t i = 0; i < t->nentrants; i++)
+		if (is_same(t->entrant[i].knobs, k))
+			return;
+	if (t->nentrants == HD_TUNE_ENTRANTS || (t->nentrants && is_beyond(t, k)))
+		return;
+	t->entrant[t->nentrants++] = (struct hd_tune_entrant){ .knobs = k };
 }
 
-/* ---- comparisons ---- */
+static void open_race(struct hd_tune *t, enum hd_tune_phase phase)
+{
+	t->phase = phase;
+	t->nentrants = t->round = t->turn = 0;
+	t->races++;
+}
+
+static struct hd_ranges_knobs shifted(struct hd_ranges_knobs k, int depth, int size)
+{
+	const uint32_t q = depth < 0 ? k.depth >> -depth : k.depth << depth;
+	const uint32_t b = size < 0 ? k.size_bytes >> -size : k.size_bytes << size;
+
+	return (struct hd_ranges_knobs){ q ? q : 1, b, k.gap_bytes };
+}
+
+static uint32_t nalive(const struct hd_tune *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->nentrants; i++)
+		n += !t->entrant[i].out;
+	return n;
+}
+
+/* Whose turn it is: each round begins one further on, the first at the first. */
+static uint32_t at_turn(const struct hd_tune *t)
+{
+	const uint32_t n = nalive(t);
+	uint32_t left = (t->turn + t->round) % n, i = 0;
+
+	assert(n);
+	for (;; i++)
+		if (!t->entrant[i].out && !left--)
+			return i;
+}
+
+/* ---- marks ---- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -106,240 +142,444 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-struct tune_interval { double low, high, median; };
-
-static struct tune_interval interval(const double *value, uint32_t n)
+/* Of n values: the mean of the middle half. */
+static double middle(double *value, uint32_t n)
 {
-	double sorted[HD_TUNE_MORE];
+	double sum = 0;
 
-	memcpy(sorted, value, n * sizeof *value);
-	qsort(sorted, n, sizeof *sorted, by_value);
-	return n < HD_TUNE_MORE ? (struct tune_interval){ sorted[0], sorted[n - 1], sorted[n / 2] } :
-		(struct tune_interval){ sorted[3], sorted[11], sorted[n / 2] };
+	qsort(value, n, sizeof *value, by_value);
+	for (uint32_t i = n / 4; i < n - n / 4; i++)
+		sum += value[i];
+	return sum / (n - 2 * (n / 4));
 }
 
-/* How often b of a pair is more than a: what others take of the store changes from turn to turn, and leaves
- * this alone. */
-static uint32_t wins(const struct hd_tune_pair *p)
+static bool has_reference(const struct hd_tune *t)
 {
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < p->n / 2; i++)
-		n += p->value[1][i] > p->value[0][i];
-	return n;
+	return t->phase == HD_TUNE_NEAR || t->phase == HD_TUNE_CHEAPER;
 }
 
-static void note(struct hd_tune *t, struct hd_ranges_knobs knobs, double median)
+/* Of those that are in it: beside the best so far, or where there is none the first. */
+static void mark(struct hd_tune *t)
 {
-	for (uint32_t i = 0; i < t->nseen; i++)
-		if (is_same(t->seen[i].knobs, knobs)) {
-			t->seen[i].median = median;
-			return;
-		}
-	if (t->nseen < HD_TUNE_SEEN)
-		t->seen[t->nseen++] = (struct hd_tune_seen){ knobs, median };
-}
+	double part[HD_TUNE_ENTRANTS][HD_TUNE_ROUNDS], most = 0;
+	const uint32_t n = nalive(t);
 
-/* Ways: depth up, size up, depth down, size down, gap up, down: what brings more before what costs less.
- * false: there is no such neighbour. */
-static bool neighbour(const struct hd_tune *t, uint32_t way, struct hd_ranges_knobs *out)
-{
-	struct hd_ranges_knobs k = t->now;
-
-	switch (way) {
-	case 0: k.depth <<= t->far; break;
-	case 1: k.size_bytes <<= t->far; break;
-	case 2: k.depth >>= t->far; break;
-	case 3: k.size_bytes >>= t->far; break;
-	case 4: k.gap_bytes = k.gap_bytes ? k.gap_bytes << t->far : HD_RANGES_SIZE_MIN; break;
-	default: k.gap_bytes = k.gap_bytes > HD_RANGES_SIZE_MIN ? k.gap_bytes >> t->far : 0; break;
+	assert(t->round && t->round <= HD_TUNE_ROUNDS);
+	for (uint32_t r = 0; r < t->round; r++) {
+		double sum = 0;
+		for (uint32_t i = 0; i < t->nentrants; i++)
+			sum += t->entrant[i].out ? 0 : t->entrant[i].rate[r];
+		for (uint32_t i = 0; i < t->nentrants; i++)
+			part[i][r] = sum > 0 && !t->entrant[i].out ? t->entrant[i].rate[r] * n / sum : 1;
 	}
-	*out = k;
-	return (way < 4 || t->gaps) && k.depth && is_same(knobs_of(t, k.depth, k.size_bytes, k.gap_bytes),
-		k) &&
-		!is_same(k, t->now);
+	for (uint32_t i = 0; i < t->nentrants; i++) {
+		struct hd_tune_entrant *e = &t->entrant[i];
+		if (e->out)
+			continue;
+		e->mark = middle(part[i], t->round);
+		most = e->mark > most ? e->mark : most;
+	}
+	const double by = has_reference(t) ? t->entrant[0].mark : most;
+	for (uint32_t i = 0; i < t->nentrants; i++)
+		if (!t->entrant[i].out)
+			t->entrant[i].mark = by > 0 ? t->entrant[i].mark / by : 1;
 }
 
-static void keep(struct hd_tune *t)
+static double mean_rate(const struct hd_tune_entrant *e, uint32_t rounds)
 {
-	double best = 0;
-	uint32_t at = 0;
+	double sum = 0;
 
-	for (uint32_t i = 0; i < t->nseen; i++)
-		best = t->seen[i].median > best ? t->seen[i].median : best;
-	for (uint32_t i = 0, found = 0; i < t->nseen; i++)
-		if (t->seen[i].median >= NEAR * best && (!found ||
-			cost(t->seen[i].knobs) < cost(t->seen[at].knobs) ||
-			(cost(t->seen[i].knobs) == cost(t->seen[at].knobs) &&
-			t->seen[i].knobs.depth < t->seen[at].knobs.depth))) {
-			at = i;
-			found = 1;
-		}
-	if (t->nseen)
-		t->now = t->seen[at].knobs;
-	t->kept = t->now;
-	t->kept_value = t->nseen ? t->seen[at].median : 0;
+	for (uint32_t r = 0; r < rounds; r++)
+		sum += e->rate[r];
+	return rounds ? sum / rounds : 0;
+}
+
+static void note(struct hd_tune *t, const struct hd_tune_entrant *e, uint32_t rounds)
+{
+	struct hd_tune_seen *s = seen(t, e->knobs);
+
+	if (!s && t->nseen < HD_TUNE_SEEN)
+		s = &t->seen[t->nseen++];
+	if (s)
+		*s = (struct hd_tune_seen){ e->knobs, e->mark, rounds };
+}
+
+static void leave(struct hd_tune *t, struct hd_tune_entrant *e)
+{
+	char how[64];
+
+	e->out = true;
+	note(t, e, t->round);
+	(void)snprintf(how, sizeof how, "%.2f of the best, after %u rounds", e->mark, t->round);
+	say(t, phases[t->phase].name, e->knobs, how);
+}
+
+/* One more than may stay: the one with the least mark. */
+static struct hd_tune_entrant *last_of(struct hd_tune *t)
+{
+	struct hd_tune_entrant *last = NULL;
+
+	for (uint32_t i = has_reference(t); i < t->nentrants; i++)
+		if (!t->entrant[i].out && (!last || t->entrant[i].mark < last->mark))
+			last = &t->entrant[i];
+	return last;
+}
+
+/* The cheapest within 2 % of the best; of equal ones that of the smaller depth. */
+static struct hd_tune_entrant *cheapest(struct hd_tune *t, double near)
+{
+	struct hd_tune_entrant *found = NULL;
+
+	for (uint32_t i = 0; i < t->nentrants; i++) {
+		struct hd_tune_entrant *e = &t->entrant[i];
+		if (!e->out && e->mark >= near && (!found || cost(e->knobs) < cost(found->knobs) ||
+			(cost(e->knobs) == cost(found->knobs) && e->knobs.depth < found->knobs.depth)))
+			found = e;
+	}
+	return found;
+}
+
+static void drop_some(struct hd_tune *t)
+{
+	const struct tune_rule *rule = &phases[t->phase].rule[t->round - 1];
+	double most = 0;
+
+	for (uint32_t i = 0; i < t->nentrants; i++)
+		most = !t->entrant[i].out && t->entrant[i].mark > most ? t->entrant[i].mark : most;
+	for (uint32_t i = has_reference(t); i < t->nentrants; i++)
+		if (!t->entrant[i].out && t->entrant[i].mark < rule->bound * most)
+			leave(t, &t->entrant[i]);
+	while (nalive(t) > rule->most)
+		leave(t, last_of(t));
+	if (t->phase != HD_TUNE_CHEAPER || t->round < DOMINATES_FROM)
+		return;
+	const struct hd_tune_entrant *good = cheapest(t, 1);
+	for (uint32_t i = 1; i < t->nentrants; i++)
+		if (!t->entrant[i].out && cost(t->entrant[i].knobs) > cost(good->knobs))
+			leave(t, &t->entrant[i]);
+}
+
+/* ---- races ---- */
+
+static void keep(struct hd_tune *t, struct hd_ranges_knobs k)
+{
+	t->now = t->kept = k;
+	t->kept_value = t->best_rate;
 	t->phase = HD_TUNE_KEEP;
 	t->worse = t->quiet = t->hold = 0;
 	t->lowered = false;
-	say(t, "kept", t->now, t->kept_value);
+	say_rate(t, "kept", t->now, t->kept_value);
 }
 
-static void compare_with(struct hd_tune *t, struct hd_ranges_knobs other)
+static double used(const struct hd_tune *t)
 {
-	t->pair = (struct hd_tune_pair){ .knobs = { t->now, other } };
-	t->phase = HD_TUNE_SEARCH;
+	const double ns = t->budget_ns > 0 ? (double)t->spent_ns / (double)t->budget_ns : 0;
+	const double bytes = t->budget_bytes ? (double)t->spent_bytes / (double)t->budget_bytes : 0;
+
+	return t->stopped ? 1 : ns > bytes ? ns : bytes;
 }
 
-/* A neighbour that was too far may be nearer; else it is another way. */
-static void next_way(struct hd_tune *t)
+static void begin_probes(struct hd_tune *t)
 {
-	if (t->far > 1) {
-		t->far = 1;
-		return;
-	}
-	t->way = (t->way + 1) % NWAYS;
-	t->still++;
-}
+	static const uint32_t depth[] = { 1, 4, 16, 64, 256 }, size[] = { 64 << 10, 512 << 10, 4 << 20 };
+	const uint32_t gap = t->gaps ? GAP : 0;
 
-/* The next neighbour that there is, or the end. */
-static void compare_next(struct hd_tune *t)
-{
-	struct hd_ranges_knobs other;
-
-	while (t->comparisons < HD_TUNE_COMPARISONS && t->still < NWAYS) {
-		if (neighbour(t, t->way, &other)) {
-			compare_with(t, other);
-			return;
+	open_race(t, HD_TUNE_PROBE);
+	for (uint32_t d = 0; d < 5; d++)
+		for (uint32_t s = 0; s < 3; s++)
+			enter(t, (struct hd_ranges_knobs){ depth[d], size[s], gap });
+	for (uint32_t i = 1; i < t->nentrants; i++)              /* the smaller first */
+		for (uint32_t k = i; k && cost(t->entrant[k].knobs) < cost(t->entrant[k - 1].knobs); k--) {
+			const struct hd_tune_entrant e = t->entrant[k];
+			t->entrant[k] = t->entrant[k - 1];
+			t->entrant[k - 1] = e;
 		}
-		next_way(t);
-	}
-	keep(t);
 }
 
-static void begin(struct hd_tune *t)
+static void begin_gap(struct hd_tune *t)
 {
-	struct hd_ranges_knobs first = guess(t);
-	size_t best = 0;
-
-	for (size_t i = 0; i < NPROBES; i++)
-		if (t->probed[i] > t->probed[best])
-			best = i;
-	t->far = 1;
-	t->now = knobs_of(t, probes[best].depth, probes[best].size, first.gap_bytes);
-	say(t, "begins", t->now, t->probed[best]);
-	if (is_same(first, t->now)) {
-		t->comparisons++;
-		compare_next(t);
-	} else {
-		compare_with(t, first);
-	}
-}
-
-static void settle(struct hd_tune *t, struct tune_interval a, struct tune_interval b)
-{
-	const struct hd_ranges_knobs *k = t->pair.knobs;
-	const bool cheaper = cost(k[1]) < cost(k[0]);
-	const bool apart = b.low > a.high || wins(&t->pair) >= HD_TUNE_WINS;
-	const bool better = apart && b.median > BETTER * a.median;
-	/* intervals of a store that many share meet always: by them alone each step down would be as good */
-	const bool moves = better || (cheaper && BETTER * b.median >= a.median);
-
-	if (t->comparisons++)             /* the first is with the guess, which lies no way */
-		t->far = moves ? FAR : t->far;
-	note(t, k[0], a.median);
-	note(t, k[1], b.median);
-	say(t, moves ? better ? "better" : "as good for less" : "not better", k[1], b.median);
-	if (moves) {
-		t->now = k[1];
-		t->still = 0;             /* the same way again */
-	} else if (t->comparisons > 1) {
-		next_way(t);
-	}
-	compare_next(t);
-}
-
-static void take_compared(struct hd_tune *t, double bytes_s)
-{
-	struct hd_tune_pair *p = &t->pair;
-
-	p->value[p->n % 2][p->n / 2] = bytes_s;
-	p->n++;
-	if (p->n != 2 * HD_TUNE_LEAST && p->n != 2 * HD_TUNE_FEW && p->n != 2 * HD_TUNE_MORE)
+	if (!t->gaps || used(t) >= phases[HD_TUNE_GAP].budget) {
+		keep(t, t->cheap);
 		return;
-	const struct tune_interval a = interval(p->value[0], p->n / 2), b = interval(p->value[1], p->n / 2);
-	const bool apart = a.low > b.high || b.low > a.high;
-	const bool far = a.median > FAR_APART * b.median || b.median > FAR_APART * a.median;
-	if (p->n == 2 * HD_TUNE_MORE || (apart && (far || p->n == 2 * HD_TUNE_FEW)))
-		settle(t, a, b);
+	}
+	open_race(t, HD_TUNE_GAP);
+	struct hd_ranges_knobs k = t->cheap;
+	k.gap_bytes = 0;
+	enter(t, k);
+	for (k.gap_bytes = HD_RANGES_SIZE_MIN; k.gap_bytes <= 4 * GAP; k.gap_bytes *= 4)
+		enter(t, k);
+	if (t->nentrants == 1)
+		keep(t, t->cheap);
+}
+
+/* Whether it was compared long enough to know that it is not as good. */
+static bool is_judged(struct hd_tune *t, struct hd_ranges_knobs k)
+{
+	const struct hd_tune_seen *s = seen(t, hd_ranges_bound(k, t->memory_bytes));
+
+	return s && s->mark < (s->rounds >= SURE_ROUNDS ? NEAR : s->rounds >= LEAST_ROUNDS ? HOPEFUL :
+		HOPEFUL - 0.2);
+}
+
+/* The cheapest that may do, at most CHEAPER_TOGETHER at once. */
+static void begin_cheaper(struct hd_tune *t)
+{
+	static const int around[][2] = { { -1, 0 }, { 0, -1 }, { -1, -1 }, { -2, 0 }, { 0, -2 } };
+	const uint64_t below = cost(t->cheap);
+
+	if (++t->moves > PASSES || used(t) >= phases[HD_TUNE_CHEAPER].budget) {
+		begin_gap(t);
+		return;
+	}
+	open_race(t, HD_TUNE_CHEAPER);
+	enter(t, t->best);
+	for (size_t i = 0; i < sizeof around / sizeof *around; i++) {
+		const struct hd_ranges_knobs k = shifted(t->cheap, around[i][0], around[i][1]);
+		if (cost(k) < below && !is_judged(t, k))
+			enter(t, k);
+	}
+	for (uint32_t i = 0; i < t->nseen; i++) {
+		const struct hd_tune_seen *s = &t->seen[i];
+		const double hope = s->rounds < LEAST_ROUNDS ? HOPEFUL - 0.1 : HOPEFUL;
+		if (cost(s->knobs) < below && s->mark >= hope && !is_judged(t, s->knobs))
+			enter(t, s->knobs);
+	}
+	while (t->nentrants > CHEAPER_TOGETHER) {                /* the dearest waits for another race */
+		uint32_t dear = 1;
+		for (uint32_t i = 2; i < t->nentrants; i++)
+			dear = cost(t->entrant[i].knobs) > cost(t->entrant[dear].knobs) ? i : dear;
+		t->entrant[dear] = t->entrant[--t->nentrants];
+	}
+	if (t->nentrants == 1)
+		begin_gap(t);
+}
+
+static void begin_near(struct hd_tune *t)
+{
+	static const int around[][2] = {
+		{ 1, 0 }, { 0, 1 }, { -1, 0 }, { 0, -1 }, { 1, -1 }, { -1, 1 }, { 1, 1 }, { -1, -1 },
+		{ 2, 0 }, { 0, 2 }, { -2, 0 }, { 0, -2 }, { 2, -2 }, { -2, 2 },
+	};
+
+	if (t->moves++ < HD_TUNE_MOVES && used(t) < SEARCHING) {
+		open_race(t, HD_TUNE_NEAR);
+		enter(t, t->best);
+		for (size_t i = 0; i < sizeof around / sizeof *around; i++) {
+			const struct hd_ranges_knobs k = shifted(t->best, around[i][0], around[i][1]);
+			if (!is_judged(t, k))
+				enter(t, k);
+		}
+		if (t->nentrants > 1)
+			return;
+	}
+	t->moves = 0;
+	t->cheap = t->best;
+	begin_cheaper(t);
+}
+
+/* Marks were beside another one. */
+static void set_best(struct hd_tune *t, struct hd_tune_entrant *e)
+{
+	const double by = e->mark > 0 ? e->mark : 1;
+
+	for (uint32_t i = 0; i < t->nseen; i++)
+		t->seen[i].mark /= by;
+	for (uint32_t i = 0; i < t->nentrants; i++)
+		if (!t->entrant[i].out)
+			t->entrant[i].mark /= by;
+	t->best = e->knobs;
+	t->best_rate = mean_rate(e, t->round);
+	say_rate(t, "best so far", t->best, t->best_rate);
+}
+
+static struct hd_tune_entrant *first_of(struct hd_tune *t)
+{
+	struct hd_tune_entrant *first = NULL;
+
+	for (uint32_t i = 0; i < t->nentrants; i++)
+		if (!t->entrant[i].out && (!first || t->entrant[i].mark > first->mark))
+			first = &t->entrant[i];
+	return first;
+}
+
+static void end_race(struct hd_tune *t)
+{
+	struct hd_tune_entrant *first = first_of(t), *least;
+	const bool lasted = t->round >= LEAST_ROUNDS;
+	bool moved = false;
+
+	if (t->phase == HD_TUNE_PROBE || (has_reference(t) && lasted && first->mark > MOVES)) {
+		moved = true;
+		set_best(t, first);
+	}
+	for (uint32_t i = 0; i < t->nentrants && t->round && t->phase != HD_TUNE_GAP; i++)
+		if (!t->entrant[i].out)
+			note(t, &t->entrant[i], t->round);
+	switch (t->phase) {
+	case HD_TUNE_PROBE:
+		begin_near(t);
+		break;
+	case HD_TUNE_NEAR:
+		if (!moved)
+			t->moves = HD_TUNE_MOVES;
+		begin_near(t);
+		break;
+	case HD_TUNE_CHEAPER:
+		least = lasted ? cheapest(t, NEAR) : NULL;
+		if (least && (moved || cost(least->knobs) < cost(t->cheap))) {
+			t->cheap = least->knobs;
+			t->best_rate = mean_rate(least, t->round);
+			say_rate(t, "as good for less", t->cheap, t->best_rate);
+		}
+		begin_cheaper(t);
+		break;
+	case HD_TUNE_GAP:
+	case HD_TUNE_KEEP:
+	default:
+		least = first;
+		for (uint32_t i = 0; i < t->nentrants; i++)
+			if (!t->entrant[i].out && t->entrant[i].mark >= GAP_NEAR &&
+				t->entrant[i].knobs.gap_bytes < least->knobs.gap_bytes)
+				least = &t->entrant[i];
+		keep(t, lasted ? least->knobs : t->cheap);
+		break;
+	}
+}
+
+static void end_round(struct hd_tune *t)
+{
+	t->turn = 0;
+	t->round++;
+	mark(t);
+	if (!t->warm) {                   /* what is opened or grown by the first requests is there now */
+		t->warm = true;
+		for (uint32_t i = 0; i < t->nentrants; i++) {
+			t->entrant[i].cold = t->entrant[i].rate[0];
+			if (!t->entrant[i].out && t->entrant[i].mark < COLD)
+				leave(t, &t->entrant[i]);
+		}
+		t->round = 0;
+		return;
+	}
+	drop_some(t);
+	if (t->round == phases[t->phase].rounds || nalive(t) == 1)
+		end_race(t);
+}
+
+/* Of probes whose first round did not end each counts as it was sampled last. */
+static void cut_short(struct hd_tune *t)
+{
+	uint32_t turn = 0;
+
+	for (uint32_t i = 0; !t->round && t->phase == HD_TUNE_PROBE && i < t->nentrants; i++) {
+		struct hd_tune_entrant *e = &t->entrant[i];
+		if (e->out || turn++ < t->turn)
+			continue;
+		e->rate[0] = e->cold;
+		e->out = !t->warm;
+	}
+	if (!t->round && t->phase == HD_TUNE_PROBE) {
+		t->round = 1;
+		mark(t);
+	}
+	end_race(t);
+}
+
+static void take_raced(struct hd_tune *t, double rate)
+{
+	struct hd_tune_entrant *e = &t->entrant[at_turn(t)];
+
+	e->rate[t->round] = rate;
+	t->fastest = rate > t->fastest ? rate : t->fastest;
+	if (!t->round && t->phase == HD_TUNE_PROBE)
+		say_rate(t, "probe", e->knobs, rate);
+	if (t->small_s <= 0 && rate > 0)
+		t->small_s = (double)e->knobs.size_bytes / rate;
+	t->turn++;
+	if (!t->round)
+		while (t->turn < nalive(t) && is_beyond(t, t->entrant[at_turn(t)].knobs))
+			t->entrant[at_turn(t)].out = true;
+	if (t->turn == nalive(t))
+		end_round(t);
+	else if (used(t) >= phases[t->phase].budget)
+		cut_short(t);
 }
 
 /* ---- keeping ---- */
 
-static void change_depth(struct hd_tune *t, uint32_t depth, const char *why, double bytes_s)
+void hd_tune_init(struct hd_tune *t, uint64_t memory_bytes, bool gaps)
 {
-	const struct hd_ranges_knobs k = knobs_of(t, depth, t->now.size_bytes, t->now.gap_bytes);
+	memset(t, 0, sizeof *t);
+	t->memory_bytes = memory_bytes;
+	t->gaps = gaps;
+	begin_probes(t);
+}
+
+struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *t)
+{
+	return t->phase == HD_TUNE_KEEP ? t->now : t->entrant[at_turn(t)].knobs;
+}
+
+static void change_depth(struct hd_tune *t, uint32_t depth, const char *why, double rate)
+{
+	const struct hd_ranges_knobs k = hd_ranges_bound((struct hd_ranges_knobs){ depth, t->now.size_bytes,
+		t->now.gap_bytes }, t->memory_bytes);
 
 	if (is_same(k, t->now))
 		return;
 	t->now = k;
-	say(t, why, k, bytes_s);
+	say_rate(t, why, k, rate);
 }
 
-static void take_kept(struct hd_tune *t, double bytes_s, bool waited)
+static void search_again(struct hd_tune *t)
 {
-	t->worse = waited && bytes_s < WORSE * t->kept_value ? t->worse + 1 : 0;
+	const struct hd_tune old = *t;
+
+	hd_tune_init(t, old.memory_bytes, old.gaps);
+	t->budget_ns = old.budget_ns;
+	t->budget_bytes = old.budget_bytes;
+	t->say = old.say;
+	t->user = old.user;
+}
+
+static void take_kept(struct hd_tune *t, double rate, bool waited)
+{
+	t->worse = waited && rate < WORSE * t->kept_value ? t->worse + 1 : 0;
 	t->quiet = waited ? 0 : t->quiet + 1;
 	t->hold -= t->hold > 0;
 	if (waited && t->lowered) {
 		t->lowered = false;
 		t->hold = HD_TUNE_HOLD;
 		t->worse = 0;
-		change_depth(t, t->now.depth * 2, "steps wait again", bytes_s);
+		change_depth(t, t->now.depth * 2, "steps wait again", rate);
 	} else if (t->worse >= 3) {
-		say(t, "slower than it was: searching again", t->now, bytes_s);
-		const struct hd_tune old = *t;
-		hd_tune_init(t, old.memory_bytes, old.gaps);
-		t->say = old.say;
-		t->user = old.user;
+		say_rate(t, "slower than it was: searching again", t->now, rate);
+		search_again(t);
 	} else if (t->quiet >= HD_TUNE_QUIET && !t->hold && t->now.depth > 1) {
 		t->quiet = 0;
 		t->lowered = true;
-		change_depth(t, t->now.depth / 2, "no step waits", bytes_s);
+		change_depth(t, t->now.depth / 2, "no step waits", rate);
 	}
 }
 
-void hd_tune_sample(struct hd_tune *t, double bytes_s, bool waited)
+void hd_tune_sample(struct hd_tune *t, uint64_t bytes, int64_t ns, bool waited)
 {
-	assert(bytes_s >= 0);
-	switch (t->phase) {
-	case HD_TUNE_PROBE:
-		t->probed[t->probe++] = bytes_s;
-		say(t, "probe", t->now, bytes_s);
-		if (t->probe < NPROBES) {
-			t->now = knobs_of(t, probes[t->probe].depth, probes[t->probe].size, 0);
-			break;
-		}
-		begin(t);
-		break;
-	case HD_TUNE_SEARCH:
-		take_compared(t, bytes_s);
-		break;
-	case HD_TUNE_KEEP:
-	default:
-		take_kept(t, bytes_s, waited);
-		break;
+	const double rate = ns > 0 ? (double)bytes * NS_PER_S / (double)ns : 0;
+
+	assert(ns >= 0);
+	if (t->phase == HD_TUNE_KEEP) {
+		take_kept(t, rate, waited);
+		return;
 	}
+	t->spent_bytes += bytes;
+	t->spent_ns += ns;
+	take_raced(t, rate);
 }
 
 void hd_tune_stop(struct hd_tune *t)
 {
-	const uint32_t n = t->nseen ? 0 : t->probe;
-
-	assert(t->probe);
-	if (t->phase == HD_TUNE_KEEP)
-		return;
-	for (uint32_t i = 0; i < n; i++)
-		note(t, knobs_of(t, probes[i].depth, probes[i].size, 0), t->probed[i]);
-	keep(t);
+	assert(t->races > 1 || t->round || t->turn);
+	t->stopped = true;
+	while (t->phase != HD_TUNE_KEEP)
+		cut_short(t);
 }

@@ -1,25 +1,31 @@
-/* tune.h -- how deep and in what pieces a store is read: throughputs of samples in, knobs out.
+/* tune.h -- how deep and in what pieces a store is read: samples of reading in, knobs out.
  *
  * A set that is read by ranges and `heddle data tune` feed it. Samples come from reading that is done
  * anyway.
  *
- * 1. Probes: six pairs of depth and size. A fit t(b) = t0 + b / B1 of those of depth 1 (least squares of
- *    relative errors), and the greatest throughput seen, give X(q, b) = min(q b / (t0 + b / B1), Xmax): its
- *    *guess* is the least q b with X >= 0.95 Xmax. That takes requests for independent, which they are not
- *    where processors copy what they bring: so the search begins at the best probe, and the guess is the
- *    first that it is compared with.
- * 2. Search by coordinates (depth, size, gap): the present knobs and a neighbour are sampled in turns, 3
- *    each where their medians are then more than a factor of 1.5 apart and the intervals [least, most] do not
- *    meet; else 5 each; where the intervals meet, 15 each, and the interval is that of the 4th to the 12th.
- *    Better: the intervals apart, or more in 12 of 15 turns; and the median more than 3 % up. A neighbour of
- *    less q b is taken, too, if its median is not more than 3 % down. Ways up come first. After one that is
- *    taken the next lies twice as far the same way. At most 40 comparisons.
- * 3. Of all that were sampled so, those of the least q b are kept whose median is within 5 % of the best; of
- *    equal ones those of the smaller depth.
- * 4. Kept until three samples in a row are 15 % below with waiting: then it searches again. HD_TUNE_QUIET
+ * 1. A *race*: its entrants are sampled in turns, round by round, each round beginning one further on. A
+ *    value counts as its part of its round's mean, so that what all share (another load, a slow minute)
+ *    cancels; an entrant's mark is the mean of the middle half of these. After each round those leave whose
+ *    mark is too far behind the first, by a bound that narrows with the rounds. It ends when one is left, or
+ *    after as many as its kind has, HD_TUNE_ROUNDS at most.
+ * 2. Probes: a race over depths by 4 and sizes by 8, all of the field, the smaller first. Of its first round
+ *    those leave that have less than 0.15 of the first, and no more is kept of it: connections are opened
+ *    in it, and buffers grow. The first of the others is *the best so far*. No entrant of any race has more
+ *    in flight than the fastest brings in max(HD_TUNE_FLIGHT_MS, 8 times what one small request takes):
+ *    beyond that requests wait for one another.
+ * 3. Neighbours: the best so far in a race with the knobs around it, near and two steps off, that were not
+ *    judged yet. It changes only for one more than 2 % better, and then its neighbours follow, HD_TUNE_MOVES
+ *    times at most.
+ * 4. Cheaper: the best so far in a race with those of less depth * size that came near it, and with its own
+ *    halves and quarters; the cheapest within 2 % of it is taken; its halves and quarters race against the
+ *    same best, until there is nothing cheaper. So losses do not add up.
+ * 5. Gap, where it is searched: a race of gaps; the least within 5 % of the first.
+ * 6. A budget of time and bytes of samples, 0: none. After six tenths of it (2, 3) give way to (4), at its
+ *    end what is best so far is kept; a race that did not end changes it only by three rounds or more.
+ * 7. Kept until three samples in a row are 15 % below with waiting: then it searches again. HD_TUNE_QUIET
  *    samples without waiting: depth one down; waiting after that: one up, and HD_TUNE_HOLD samples without a
  *    change.
- * 5. depth * size <= the memory, always. Equal samples, equal knobs.
+ * 8. depth * size <= the memory, always. Equal samples, equal knobs.
  *
  * Pure: no clock, no allocation. */
 #ifndef HD_DATA_TUNE_H
@@ -29,28 +35,30 @@
 
 #include "data/ranges.h"
 
-enum {
-	HD_TUNE_SEEN = 64, HD_TUNE_MORE = 15, HD_TUNE_FEW = 5, HD_TUNE_LEAST = 3, HD_TUNE_WINS = 12,
-	HD_TUNE_COMPARISONS = 40, HD_TUNE_QUIET = 50, HD_TUNE_HOLD = 1000, HD_TUNE_TEXT = 160 };
+enum { HD_TUNE_ENTRANTS = 20, HD_TUNE_ROUNDS = 15, HD_TUNE_MOVES = 8, HD_TUNE_SEEN = 108,
+	HD_TUNE_FLIGHT_MS = 500, HD_TUNE_QUIET = 50, HD_TUNE_HOLD = 1000, HD_TUNE_TEXT = 160 };
 
-struct hd_tune_seen { struct hd_ranges_knobs knobs; double median; };
+/* mark: beside the best so far; rounds: that it is made of */
+struct hd_tune_seen { struct hd_ranges_knobs knobs; double mark; uint32_t rounds; };
+struct hd_tune_entrant { struct hd_ranges_knobs knobs; double rate[HD_TUNE_ROUNDS], mark, cold;
+	bool out; };
 
-/* Two pairs of knobs in turns. */
-struct hd_tune_pair { struct hd_ranges_knobs knobs[2]; double value[2][HD_TUNE_MORE]; uint32_t n; };
-
-enum hd_tune_phase { HD_TUNE_PROBE, HD_TUNE_SEARCH, HD_TUNE_KEEP };
+enum hd_tune_phase { HD_TUNE_PROBE, HD_TUNE_NEAR, HD_TUNE_CHEAPER, HD_TUNE_GAP, HD_TUNE_KEEP };
 
 struct hd_tune {
 	uint64_t memory_bytes;
 	bool gaps;                        /* the gap is searched */
+	uint64_t budget_bytes; int64_t budget_ns;        /* see 6; may be set after init */
+	uint64_t spent_bytes; int64_t spent_ns; bool stopped, warm;
 	enum hd_tune_phase phase;
-	struct hd_ranges_knobs now, kept;
-	uint32_t probe; double probed[6];
-	struct hd_tune_pair pair;
-	/* way: of the neighbour; still: ways without a better one; far: doublings to the neighbour */
-	uint32_t way, still, far, comparisons;
+	/* the race at hand: `turn` of its round are sampled; entrant 0 stays where it is the best so far */
+	struct hd_tune_entrant entrant[HD_TUNE_ENTRANTS];
+	uint32_t nentrants, round, turn, races, moves;
+	struct hd_ranges_knobs best, cheap;
+	double fastest, small_s;          /* bytes a second; what the first sample's requests took */
 	struct hd_tune_seen seen[HD_TUNE_SEEN]; uint32_t nseen;
-	double kept_value;
+	struct hd_ranges_knobs now, kept; /* now: while it keeps */
+	double best_rate, kept_value;
 	uint32_t worse, quiet, hold; bool lowered;
 	/* what was decided, a line each; NULL: nothing listens */
 	void (*say)(void *user, const char *text);
@@ -60,10 +68,9 @@ struct hd_tune {
 void hd_tune_init(struct hd_tune *tune, uint64_t memory_bytes, bool gaps);
 /* With these the next sample is to be read. */
 struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *tune);
-/* It had this throughput (bytes a second), and whoever takes it has waited. */
-void hd_tune_sample(struct hd_tune *tune, double bytes_s, bool waited);
-/* Ends a search, after one sample at least: kept as in 3, of what was sampled so far; of probes where nothing
- * was compared yet. */
+/* So much was read with them in so long, and whoever takes it has waited. */
+void hd_tune_sample(struct hd_tune *tune, uint64_t bytes, int64_t ns, bool waited);
+/* Ends a search, after one sample at least: as where its budget ends. */
 void hd_tune_stop(struct hd_tune *tune);
 
 #endif

@@ -10,8 +10,10 @@
 
 /* Half of the memory of requests: places of twice the depth. */
 #define TUNED_MEMORY (HD_RANGES_MEMORY / 2)
-enum { REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000, SWEEP_MOST_MS = 300, ROUNDS = 3,
-	SLOTS = 2 };
+enum { REQUESTS = 16, SAMPLE_MS = 50, SAMPLE_MOST_MS = 300, ROUNDS = 3, TURNS = 15, SLOTS = 2,
+	SWEPT = 90 };                     /* 9 depths, 10 sizes */
+enum { SEARCH_MS = 30000 };
+#define SEARCH_BYTES (UINT64_C(16) << 30)         /* of objects, which may have to be paid for */
 enum { TRIES = 3 };
 enum { PIECE = 16 << 10, GAPS = 7, GAP_MOST = 256 << 10 };    /* 4 to 256 KiB */
 #define GAP_LEAST (UINT64_C(4) << 10)
@@ -79,24 +81,33 @@ static enum hd_err read_once(struct tuned *t, struct hd_ranges_knobs k, uint64_t
 	return hd_blob_read(t->blob, range, SLOTS * k.depth, &k, &t->cmd->diag);
 }
 
-/* At least so many requests and so long, whichever comes later; never longer than most_ms but for one turn.
- * */
-static enum hd_err measure(struct tuned *t, struct hd_ranges_knobs k, int64_t most_ms,
-	double *bytes_s)
+/* At least so many requests and so long, whichever comes later; never longer than SAMPLE_MOST_MS but for one
+ * turn. */
+static enum hd_err measure(struct tuned *t, struct hd_ranges_knobs k, uint64_t *bytes, int64_t *took_ns)
 {
 	const int64_t since = hd_clock_now_ns(&t->cmd->clock);
 	enum hd_err err = HD_OK;
-	uint64_t bytes = 0;
 	int64_t ns = 0;
 	uint32_t n = 0;
 
+	*bytes = 0;
 	while (!err && (n < REQUESTS || ns < SAMPLE_MS * HD_NS_PER_MS) &&
-		ns < most_ms * HD_NS_PER_MS) {
-		err = read_once(t, k, &bytes, &n);
+		ns < SAMPLE_MOST_MS * HD_NS_PER_MS) {
+		err = read_once(t, k, bytes, &n);
 		ns = hd_clock_now_ns(&t->cmd->clock) - since;
 	}
 	t->nsamples++;
-	*bytes_s = ns > 0 ? (double)bytes * 1e9 / (double)ns : 0;
+	*took_ns = ns > 0 ? ns : 1;
+	return err;
+}
+
+static enum hd_err measure_rate(struct tuned *t, struct hd_ranges_knobs k, double *bytes_s)
+{
+	uint64_t bytes;
+	int64_t ns;
+	enum hd_err err = measure(t, k, &bytes, &ns);
+
+	*bytes_s = (double)bytes * 1e9 / (double)ns;
 	return err;
 }
 
@@ -107,100 +118,101 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Depths by 4 and sizes by 8, all in turns; the last row is what the tuner kept. */
+static void put_row(struct hd_json_writer *w, const char *name, struct hd_ranges_knobs k, double *value,
+	uint32_t n)
+{
+	qsort(value, n, sizeof *value, by_value);
+	hd_json_open_object(w, name);
+	hd_json_put_i64(w, "depth", k.depth);
+	hd_json_put_i64(w, "size_bytes", k.size_bytes);
+	hd_json_put_f64(w, "bytes_s", value[n / 2]);
+	hd_json_put_f64(w, "least_bytes_s", value[0]);
+	hd_json_put_f64(w, "most_bytes_s", value[n - 1]);
+	hd_json_close(w);
+}
+
+/* Two pairs of knobs in turns, the first first in every other turn. The most of many medians is more than
+ * what it is of: so what was best in the sweep is measured once more, beside what was kept. */
+static enum hd_err duel(struct tuned *t, const struct hd_ranges_knobs k[2], struct hd_json_writer *w)
+{
+	double value[2][TURNS], ratio[TURNS];
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < TURNS && !err; i++) {
+		for (uint32_t j = 0; j < 2 && !err; j++)
+			err = measure_rate(t, k[(i + j) % 2], &value[(i + j) % 2][i]);
+		ratio[i] = err || value[1][i] <= 0 ? 0 : value[0][i] / value[1][i];
+	}
+	if (err)
+		return err;
+	qsort(ratio, TURNS, sizeof *ratio, by_value);
+	hd_json_open_object(w, "duel");
+	put_row(w, "kept", k[0], value[0], TURNS);
+	put_row(w, "best", k[1], value[1], TURNS);
+	hd_json_put_f64(w, "ratio", ratio[TURNS / 2]);
+	hd_json_put_f64(w, "low", ratio[TURNS / 4]);
+	hd_json_put_f64(w, "high", ratio[TURNS - 1 - TURNS / 4]);
+	hd_json_close(w);
+	return HD_OK;
+}
+
+/* All depths, and sizes from 16 KiB on, in turns; then the best of them beside what the tuner kept. */
 static enum hd_err sweep(struct tuned *t, struct hd_ranges_knobs kept, struct hd_json_writer *w)
 {
-	struct hd_ranges_knobs grid[32];
-	double value[32][ROUNDS];
+	struct hd_ranges_knobs grid[SWEPT], pair[2] = { kept };
+	double value[SWEPT][ROUNDS], most = -1;
 	enum hd_err err = HD_OK;
 	uint32_t n = 0;
 
-	for (uint32_t q = 1; q <= HD_RANGES_DEPTH / 4; q *= 4)
-		for (uint32_t b = 64 << 10; b <= 4 << 20; b *= 8)
+	for (uint32_t q = 1; q <= HD_RANGES_DEPTH; q *= 2)
+		for (uint32_t b = PIECE; b <= HD_RANGES_SIZE_MAX; b *= 2)
 			if ((uint64_t)q * b <= TUNED_MEMORY)
 				grid[n++] = (struct hd_ranges_knobs){ q, b, 0 };
-	grid[n++] = kept;
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		for (uint32_t i = 0; i < n && !err; i++)
-			err = measure(t, grid[i], SWEEP_MOST_MS, &value[i][round]);
+			err = measure_rate(t, grid[i], &value[i][round]);
+	if (err)
+		return err;
 	hd_json_open_array(w, "sweep");
-	for (uint32_t i = 0; i < n && !err; i++) {
-		qsort(value[i], ROUNDS, sizeof value[i][0], by_value);
-		hd_json_open_object(w, NULL);
-		hd_json_put_i64(w, "depth", grid[i].depth);
-		hd_json_put_i64(w, "size_bytes", grid[i].size_bytes);
-		hd_json_put_f64(w, "bytes_s", value[i][ROUNDS / 2]);
-		hd_json_put_f64(w, "least_bytes_s", value[i][0]);
-		hd_json_put_f64(w, "most_bytes_s", value[i][ROUNDS - 1]);
-		hd_json_close(w);
+	for (uint32_t i = 0; i < n; i++) {
+		put_row(w, NULL, grid[i], value[i], ROUNDS);
+		if (value[i][ROUNDS / 2] > most) {
+			most = value[i][ROUNDS / 2];
+			pair[1] = grid[i];
+		}
 	}
 	hd_json_close(w);
-	return err;
+	return duel(t, pair, w);
 }
 
 static enum hd_err tune(struct tuned *t, struct hd_tune *tuner)
 {
-	enum hd_err err = HD_OK;
-	double bytes_s;
-
+	const bool far = hd_blob_is_url(t->blob->name), bound = t->cmd->args.has[HD_OPT_FOR];
+	const bool gaps = t->blob->size_bytes >= 2 * PIECE + GAP_MOST;
 	const int64_t since = hd_clock_now_ns(&t->cmd->clock);
-	const uint64_t most_ms = hd_args_count(&t->cmd->args, HD_OPT_FOR, UINT64_MAX);
+	const uint64_t most_ms = hd_args_count(&t->cmd->args, HD_OPT_FOR, SEARCH_MS);
+	enum hd_err err = HD_OK;
+	uint64_t bytes;
+	int64_t ns;
 
-	hd_tune_init(tuner, TUNED_MEMORY, false);
+	hd_tune_init(tuner, TUNED_MEMORY, gaps);
+	tuner->budget_ns = (int64_t)(most_ms < INT32_MAX ? most_ms : INT32_MAX) * HD_NS_PER_MS;
+	tuner->budget_bytes = far && !bound ? SEARCH_BYTES : 0;
 	tuner->say = note;
 	tuner->user = t;
 	while (tuner->phase != HD_TUNE_KEEP && !err) {
-		const int64_t ms = (hd_clock_now_ns(&t->cmd->clock) - since) / HD_NS_PER_MS;
-		if (t->nsamples && (uint64_t)ms >= most_ms) {
+		if (t->nsamples && hd_clock_now_ns(&t->cmd->clock) - since >= tuner->budget_ns) {
 			hd_tune_stop(tuner);
 			break;
 		}
-		err = measure(t, hd_tune_knobs(tuner), SAMPLE_MOST_MS, &bytes_s);
+		t->pairs = tuner->phase == HD_TUNE_GAP;
+		err = measure(t, hd_tune_knobs(tuner), &bytes, &ns);
 		if (!err)
-			hd_tune_sample(tuner, bytes_s, true);
-	}
-	return err;
-}
-
-/* With the depth and size kept: up to which gap reading on is better than asking again; the least of those
- * within 5 % of the best. All in turns; nothing where the time is over or the store too short. */
-static enum hd_err tune_gap(struct tuned *t, struct hd_ranges_knobs *kept, int64_t until_ns)
-{
-	struct hd_ranges_knobs k[GAPS];
-	double value[GAPS][ROUNDS], best = 0;
-	enum hd_err err = HD_OK;
-	uint32_t n = 0, rounds = 0;       /* whole ones */
-	bool late = false;
-
-	kept->gap_bytes = hd_blob_knobs(t->blob).gap_bytes;
-	if (t->blob->size_bytes < 2 * PIECE + GAP_MOST || hd_clock_now_ns(&t->cmd->clock) >= until_ns)
-		return HD_OK;
-	k[n++] = (struct hd_ranges_knobs){ kept->depth, kept->size_bytes, 0 };
-	for (uint32_t gap = 4 << 10; gap <= GAP_MOST && gap <= kept->size_bytes && n < GAPS; gap *= 4)
-		k[n++] = (struct hd_ranges_knobs){ kept->depth, kept->size_bytes, gap };
-	t->pairs = true;
-	while (rounds < ROUNDS && !err && !late) {
-		uint32_t i = 0;
-		for (; i < n && !err && !late; i++) {
-			err = measure(t, k[i], SWEEP_MOST_MS, &value[i][rounds]);
-			late = hd_clock_now_ns(&t->cmd->clock) >= until_ns;
-		}
-		rounds += i == n && !err;
+			hd_tune_sample(tuner, bytes, ns, true);
 	}
 	t->pairs = false;
-	if (!rounds)
-		return err;               /* of no round there is all */
-	for (uint32_t i = 0; i < n && !err; i++) {
-		char text[HD_TUNE_TEXT];
-		qsort(value[i], rounds, sizeof value[i][0], by_value);
-		best = value[i][rounds / 2] > best ? value[i][rounds / 2] : best;
-		(void)snprintf(text, sizeof text, "gap %u KiB: %.1f MB/s", k[i].gap_bytes >> 10,
-			value[i][rounds / 2] / 1e6);
-		note(t, text);
-	}
-	for (uint32_t i = n; i-- > 0 && !err;)
-		if (value[i][rounds / 2] >= 0.95 * best)
-			kept->gap_bytes = k[i].gap_bytes;
+	if (!gaps)
+		tuner->kept.gap_bytes = hd_blob_knobs(t->blob).gap_bytes;
 	return err;
 }
 
@@ -215,12 +227,7 @@ static enum hd_err tune_and_print(struct tuned *t)
 	hd_json_open_object(w, NULL);
 	if (t->explain && json)
 		hd_json_open_array(w, "decisions");
-	const uint64_t most_ms = hd_args_count(&t->cmd->args, HD_OPT_FOR, INT32_MAX);
-	const int64_t until_ns = hd_clock_now_ns(&t->cmd->clock) +
-		(int64_t)(most_ms < INT32_MAX ? most_ms : INT32_MAX) * HD_NS_PER_MS;
 	enum hd_err err = tune(t, &tuner);
-	if (!err)
-		err = tune_gap(t, &tuner.kept, until_ns);
 	if (err)
 		return err;
 	if (t->explain && json)
@@ -234,7 +241,7 @@ static enum hd_err tune_and_print(struct tuned *t)
 	hd_json_put_i64(w, "gap_bytes", tuner.kept.gap_bytes);
 	hd_json_put_f64(w, "bytes_s", tuner.kept_value);
 	hd_json_put_i64(w, "samples", t->nsamples);
-	hd_json_put_i64(w, "comparisons", tuner.comparisons);
+	hd_json_put_i64(w, "races", tuner.races);
 	err = sweeps ? sweep(t, tuner.kept, w) : HD_OK;
 	hd_json_close(w);
 	if (!err && (json || sweeps))
@@ -368,13 +375,16 @@ const struct hd_verb hd_verb_data_tune = {
 	.name = "data tune", .args = "FILE|URL|JOB", .npos_min = 1, .npos_max = 1,
 	.about = "find how deep and in what pieces a store is best read",
 	.more =
-		"By the tuner that training follows where steps wait: probes, a fit, then comparisons in "
-		"turns. The knobs are those of the least memory within 5 % of the best. "
+		"By the tuner that training follows where steps wait: probes, then their neighbours, then "
+		"what is cheaper, in races of many turns. The knobs are those of the least memory within "
+		"2 % of the best. "
 		"-s data.direct=always: past the page cache, without which a file that was read before is "
 		"read from memory. Of a JOB (a file that ends in .yaml or .json) it is the first shard of "
 		"its data, read as its keys say. The gap is that of neighbours which are better read on to "
 		"than asked for apart. A server that is silent for 3 s is named; after three tries of a "
-		"request it ends. --for: after that time it keeps the best that it has seen.",
+		"request it ends. --for: after that time it keeps the best that it has seen; without it "
+		"after 30 s, or, of an object, 16 GiB. --sweep: all depths and sizes in turns, then "
+		"the best of these beside what was kept, in 15 turns.",
 	.opts = HD_OPTS(HD_OPT_EXPLAIN, HD_OPT_SWEEP, HD_OPT_FOR, HD_OPT_SET),
 	.run = verb_data_tune, .test = "program_store.sh",
 };
