@@ -55,7 +55,8 @@ struct watch *daemon_watch(struct hd_daemon *d, uint64_t job, uint32_t lease)
 		.alone_s = NAN, .fleet_s = -INFINITY };
 	snprintf(w->run, sizeof w->run, "%s", card.run);
 	w->as = daemon_account(d, &card, &w->account);
-	daemon_lend(d, daemon_of(w));
+	if (daemon_lend(d, daemon_of(w), NULL))
+		return w;
 	w->takeover_s = daemon_takeover_s(d, w->run);
 	daemon_unlend(daemon_of(w));
 	return w;

@@ -21,8 +21,10 @@ static enum hd_err spawn(struct hd_daemon *d, const char *const *argv, const str
 {
 	struct hd_file log = { 0 };
 
-	daemon_lend(d, daemon_of(w));
-	enum hd_err err = open_log(d, w->run, name, &log);
+	enum hd_err err = daemon_lend(d, daemon_of(w), diag);
+	if (err)
+		return err;
+	err = open_log(d, w->run, name, &log);
 	daemon_unlend(daemon_of(w));
 	if (err)
 		return hd_fail(diag, err, "%s/log/%s.log cannot be opened", w->run, name);
@@ -104,8 +106,9 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u,\"for_s\":%.3f}\n",
 		(unsigned long long)o->job, o->lease,
 		daemon_lease_s(d));
-	daemon_lend(d, daemon_of(w));
-	enum hd_err err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
+	enum hd_err err = daemon_lend(d, daemon_of(w), &diag);
+	if (!err)
+		err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
 	daemon_unlend(daemon_of(w));
 	if (!err)
 		err = spawn(d, argv, w, "coordinator", &w->proc, &diag);
@@ -120,8 +123,9 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 static enum hd_err run_until(struct hd_daemon *d, const struct watch *w, uint64_t *until,
 	struct hd_diag *diag)
 {
-	daemon_lend(d, daemon_of(w));
-	enum hd_err err = hd_run_until_get(d->fs, w->run, until, diag);
+	enum hd_err err = daemon_lend(d, daemon_of(w), diag);
+	if (!err)
+		err = hd_run_until_get(d->fs, w->run, until, diag);
 	daemon_unlend(daemon_of(w));
 	return err;
 }

@@ -354,7 +354,9 @@ ANSWER(job)
 		whole.paid = seen->paid;
 	struct hd_account account;
 	const struct hd_account *as = daemon_account(d, &card, &account) ? &account : NULL;
-	daemon_lend(d, as);
+	err = daemon_lend(d, as, diag);
+	if (err)
+		return err;
 	daemon_paid_read(&whole.paid, d->fs, card.run);
 	daemon_unlend(as);
 	hd_fields_put(&hd_answer_job_whole_fields, 0, &whole, w);

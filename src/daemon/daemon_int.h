@@ -222,8 +222,10 @@ void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card
 	struct hd_dispatch_job *row);
 /* The account that the job runs as; false: ours. */
 bool daemon_account(const struct hd_daemon *d, const struct hd_jobs_card *card, struct hd_account *account);
-/* From here to the other, files are touched with the rights of the job's user. */
-void daemon_lend(struct hd_daemon *d, const struct hd_account *account);      /* NULL: ours */
+/* From here to the other, files are touched with the rights of the job's user; NULL: ours. HD_E_REFUSED: they
+ * are not, and nothing of the user's may be touched; the daemon ends. */
+HD_MUST_USE enum hd_err daemon_lend(struct hd_daemon *d, const struct hd_account *account,
+	struct hd_diag *diag);
 void daemon_unlend(const struct hd_account *account);
 static inline const struct hd_account *daemon_of(const struct watch *w) { return w->as ? &w->account :
 	NULL; }

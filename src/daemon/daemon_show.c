@@ -150,7 +150,9 @@ enum hd_err daemon_show_metrics(struct hd_daemon *d, const struct hd_json *ask, 
 	snprintf(path, sizeof path, "%s/metrics.ndjson", card.run);
 	struct hd_account account;
 	const struct hd_account *as = daemon_account(d, &card, &account) ? &account : NULL;
-	daemon_lend(d, as);
+	err = daemon_lend(d, as, diag);
+	if (err)
+		return err;
 	err = hd_curve_read(d->fs, path, (uint32_t)most, &d->scratch, &points.at, &points.n, diag);
 	daemon_unlend(as);
 	if (err && err != HD_E_NOTFOUND)          /* it has not begun */

@@ -142,14 +142,16 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 	struct hd_job *job = hd_arena_take(&arena, 1, sizeof *job);
 	struct hd_account account;
 	const struct hd_account *as = daemon_account(d, &of, &account) ? &account : NULL;
-	daemon_lend(d, as);
-	err = job ? read_job(d, of.run, job, &arena, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
+	err = job ? daemon_lend(d, as, diag) : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
+	if (!err)
+		err = read_job(d, of.run, job, &arena, diag);
 	daemon_unlend(as);
 	if (!err)
 		err = make_row(d, ask, job, &before, row, diag);
 	if (!err)
 		err = daemon_check_quota(d, &of, row, 0, diag);
-	daemon_lend(d, as);
+	if (!err)
+		err = daemon_lend(d, as, diag);
 	if (!err)
 		err = hd_run_until_put(d->fs, of.run, row->steps, diag);
 	daemon_unlend(as);

@@ -288,14 +288,15 @@ bool daemon_account(const struct hd_daemon *d, const struct hd_jobs_card *card, 
 }
 
 /* What cannot be lent is not touched with root's rights: the daemon ends. */
-void daemon_lend(struct hd_daemon *d, const struct hd_account *account)
+enum hd_err daemon_lend(struct hd_daemon *d, const struct hd_account *account, struct hd_diag *diag)
 {
-	struct hd_diag diag = { "" };
+	struct hd_diag why = { "" };
 
-	if (account && hd_account_lend(account, &diag)) {
-		d->broken = HD_E_REFUSED;
-		d->why = diag;
-	}
+	if (!account || !hd_account_lend(account, &why))
+		return HD_OK;
+	d->broken = HD_E_REFUSED;
+	d->why = why;
+	return hd_fail(diag, HD_E_REFUSED, "%s", why.text);
 }
 
 void daemon_unlend(const struct hd_account *account)
@@ -329,8 +330,10 @@ enum hd_err daemon_run_holder(struct hd_daemon *d, const struct watch *w, struct
 
 	*holder = (struct hd_pid_lock_holder){ 0 };
 	snprintf(path, sizeof path, "%s/" HD_RUN_PID_LOCK, w->run);
-	daemon_lend(d, daemon_of(w));
-	enum hd_err err = hd_pid_lock_look(d->fs, path, holder, NULL);
+	enum hd_err err = daemon_lend(d, daemon_of(w), NULL);
+	if (err)
+		return err;
+	err = hd_pid_lock_look(d->fs, path, holder, NULL);
 	daemon_unlend(daemon_of(w));
 	if (!err && w->as && hd_pid_uid(holder->pid) != w->account.uid)
 		holder->pid = 0;
@@ -378,8 +381,11 @@ void daemon_drop_lock(struct hd_daemon *d, uint32_t device)
 
 enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *w, struct hd_run_end *end)
 {
-	daemon_lend(d, daemon_of(w));
-	enum hd_err err = hd_run_end_get(d->fs, w->run, end, NULL);
+	enum hd_err err = daemon_lend(d, daemon_of(w), NULL);
+
+	if (err)
+		return err;
+	err = hd_run_end_get(d->fs, w->run, end, NULL);
 	daemon_unlend(daemon_of(w));
 	return err;
 }

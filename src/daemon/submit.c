@@ -360,7 +360,8 @@ static enum hd_err try_run(struct hd_daemon *d, const struct hd_job *job, const 
 	*made = !err && as;
 	if (!err && as)
 		err = hd_account_give(card->run, as, 0700, diag);
-	daemon_lend(d, as);
+	if (!err)
+		err = daemon_lend(d, as, diag);
 	if (!err)
 		err = hd_rundir_create(&dir, d->fs, d->clock, d->spec->dir, card->run,
 			hd_job_text(job, HD_JOB_NAME), text, strlen(text), diag);
@@ -489,8 +490,8 @@ static void drop_runs(struct hd_daemon *d, const struct hd_daemon_taken *taken, 
 	for (uint32_t i = 0; i < n; i++) {
 		struct hd_account account;
 		const struct hd_account *as = daemon_account(d, &taken->card[i], &account) ? &account : NULL;
-		daemon_lend(d, as);
-		(void)!hd_fs_remove_tree(d->fs, taken->card[i].run, NULL);
+		if (!daemon_lend(d, as, NULL))
+			(void)!hd_fs_remove_tree(d->fs, taken->card[i].run, NULL);
 		daemon_unlend(as);
 		/* the folder lies in one of ours */
 		if (as && hd_fs_rmdir(d->fs, taken->card[i].run, NULL) && taken->card[i].id > d->taken)

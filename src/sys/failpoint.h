@@ -126,7 +126,8 @@
 	X(RESTORE_PLACE,        "restore.place",         false, ANY,         COMPUTE,     "when a restored store knows what ran since, before it takes its place") \
 	X(REPLACE_TRIED,        "replace.tried",         false, ANY,         COMPUTE,     "when a scheduler has tried to serve a copy, before it asks the one that serves to end") \
 	X(REPLACE_ENDED,        "replace.ended",         false, ANY,         COMPUTE,     "when that one has ended, before the store is opened") \
-	X(URING_OPEN,           "uring.open",            false, ANY,         COMPUTE,     "in place of the set-up of io_uring")
+	X(URING_OPEN,           "uring.open",            false, ANY,         COMPUTE,     "in place of the set-up of io_uring") \
+	X(ACCOUNT_LEND,         "account.lend",          false, ANY,         COMPUTE,     "when a scheduler takes a user's rights on files; an error is that of the call")
 
 enum hd_fp_role { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };
 
