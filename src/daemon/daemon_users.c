@@ -31,18 +31,6 @@ void daemon_note(struct hd_daemon *d, const char *kind, const char *text)
 
 /* ---- the file ---- */
 
-static enum hd_err read_users(struct hd_daemon *d, struct hd_users *users, struct hd_arena *arena,
-	struct hd_diag *diag)
-{
-	char path[HD_PATH_CAP];
-	uint8_t *bytes;
-	size_t len;
-
-	path_of(d, path);
-	enum hd_err err = hd_file_read_all(d->fs, path, arena, HD_USERS_BYTES, &bytes, &len, diag);
-	return err ? err : hd_users_read(users, path, (const char *)bytes, len, hd_account_uid, arena, diag);
-}
-
 /* Paths below lead others to their runs; all else in the folder is the owner's. */
 static enum hd_err open_ways(struct hd_daemon *d, struct hd_diag *diag)
 {
@@ -103,7 +91,7 @@ enum hd_err daemon_open_users(struct hd_daemon *d, struct hd_diag *diag)
 	*u = (struct daemon_users){ .seen = stat, .run_as = hd_account_is_root() };
 	hd_arena_init(&u->arena, 0);
 	d->users = u;
-	err = read_users(d, &u->now, &u->arena, diag);
+	err = hd_users_load(d->fs, d->spec->dir, &u->now, &u->arena, diag);
 	if (!err)
 		err = open_ways(d, diag);
 	if (!err && u->run_as)
@@ -178,7 +166,7 @@ void daemon_look_at_users(struct hd_daemon *d)
 	u->gone = false;
 	u->seen = stat;
 	hd_arena_init(&arena, 0);
-	if (!read_users(d, &now, &arena, &diag)) {
+	if (!hd_users_load(d->fs, d->spec->dir, &now, &arena, &diag)) {
 		take_users(d, &now, &arena);
 		return;
 	}
@@ -213,10 +201,11 @@ enum hd_err daemon_identify(void *self, const struct hd_credential *c, struct hd
 	if (!d->users)
 		return c->bearer && !c->start_token ? hd_fail(diag, HD_E_REFUSED, "no such token") :
 			hd_identify_owner(self, c, by, diag);
+	/* which group it has, the machine's entry says alone: HD_NO_UID, if there is none */
 	if (c->bearer && !c->start_token) {
 		enum hd_err err = daemon_token_user(d, c->bearer, by, diag);
 		if (!err && by->uid != HD_NO_UID) {
-			(void)!hd_account_of(by->uid, by->uid, &account);
+			(void)!hd_account_of(by->uid, HD_NO_UID, &account);
 			by->gid = account.gid;
 		}
 		return err;
@@ -270,8 +259,13 @@ enum hd_err daemon_job_user(struct hd_daemon *d, const struct hd_json *ask, stru
 			"user %.64s has no account on this machine, as which a job could run", by.name);
 	if (err)
 		return err;
+	/* a socket says the group of an account without an entry; a token, or a name of the file, does not */
 	struct hd_account account;
-	(void)!hd_account_of(by.uid, by.gid != HD_NO_UID ? by.gid : by.uid, &account);
+	if (hd_account_of(by.uid, by.gid, &account) && account.gid == HD_NO_UID)
+		return hd_fail(diag, HD_E_INVAL,
+			"the group of user %.64s (uid %u) is not known, as which a job would run: this "
+			"machine has no account of that number. Make one (`useradd -u %u`), or hand the job "
+			"in over the scheduler's socket, as that user", by.name, by.uid, by.uid);
 	card->uid = by.uid;
 	card->gid = account.gid;
 	snprintf(card->user, sizeof card->user, "%s", by.name);

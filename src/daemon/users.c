@@ -9,6 +9,7 @@
 #include "base/near.h"
 #include "base/num.h"
 #include "base/yaml.h"
+#include "sys/file.h"
 
 /* ---- tables ---- */
 
@@ -345,6 +346,23 @@ static const struct { const char *key; enum hd_err (*read)(const struct users_re
 	{ "users", read_users }, { "others", read_others },
 };
 enum { NPARTS = sizeof parts / sizeof *parts };
+
+enum hd_err hd_users_load(struct hd_fs *fs, const char *dir, struct hd_users *users, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	char path[HD_PATH_CAP];
+	uint8_t *bytes;
+	size_t len;
+
+	snprintf(path, sizeof path, "%s/.", dir);         /* of a link to a folder: the folder */
+	enum hd_err err = hd_account_trust(path, diag);
+	snprintf(path, sizeof path, "%s/" HD_USERS_FILE, dir);
+	if (!err)
+		err = hd_account_trust(path, diag);
+	if (!err)
+		err = hd_file_read_all(fs, path, arena, HD_USERS_BYTES, &bytes, &len, diag);
+	return err ? err : hd_users_read(users, path, (const char *)bytes, len, hd_account_uid, arena, diag);
+}
 
 enum hd_err hd_users_read(struct hd_users *users, const char *name, const char *text, size_t len,
 	uint32_t (*uid_of)(const char *name), struct hd_arena *arena, struct hd_diag *diag)

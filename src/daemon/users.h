@@ -23,9 +23,10 @@
  *    One of `others` holds for each of them.
  * 4. What the table of rights does not name only admins may.
  * 5. A name of the file is its uid's alone: another account of that name is uid-NUMBER here.
- * 6. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used.
+ * 6. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used. Nor is one
+ *    that others than the scheduler's account and root could have written.
  *
- * Pure. Ownership: texts lie in the arena of the read, and hold as long as it does. */
+ * Pure but for hd_users_load. Ownership: texts lie in the arena of the read, and hold as long as it does. */
 #ifndef HD_DAEMON_USERS_H
 #define HD_DAEMON_USERS_H
 
@@ -93,6 +94,11 @@ struct hd_users {
 	bool visible_all;
 };
 
+/* The file of that folder. HD_E_REFUSED: others could write it, or put another one into its place; they would
+ * be every user. */
+struct hd_fs;
+HD_MUST_USE enum hd_err hd_users_load(struct hd_fs *fs, const char *dir, struct hd_users *users,
+	struct hd_arena *arena, struct hd_diag *diag);
 /* `uid_of`: the machine's account of that name, or HD_NO_UID. */
 HD_MUST_USE enum hd_err hd_users_read(struct hd_users *users, const char *name, const char *text, size_t len,
 	uint32_t (*uid_of)(const char *name), struct hd_arena *arena, struct hd_diag *diag);

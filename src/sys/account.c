@@ -136,6 +136,25 @@ bool hd_account_is_folder_ours(const char *path)
 		!(st.st_mode & 022);
 }
 
+enum hd_err hd_account_trust(const char *path, struct hd_diag *diag)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return hd_fail_errno(diag, errno, "look at", path);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return hd_fail(diag, HD_E_REFUSED,
+			"%s is a link, or no file: what it leads to may be changed "
+			"by others; put the file itself there", path);
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return hd_fail(diag, HD_E_REFUSED, "%s is account %u's, which could change it: `chown %u` it",
+			path, st.st_uid, geteuid());
+	if (st.st_mode & 022)
+		return hd_fail(diag, HD_E_REFUSED, "others can write %s (mode %03o): `chmod go-w` it", path,
+			st.st_mode & 0777);
+	return HD_OK;
+}
+
 void hd_account_keep_private(void) { (void)umask(077); }
 
 bool hd_sock_user_of(int id, struct hd_sock_user *peer)

@@ -60,6 +60,9 @@ uint32_t hd_account_owner(const char *path);
 HD_MUST_USE enum hd_err hd_account_open_to_all(const char *path, struct hd_diag *diag);
 /* Whether none but this process's account and root can put files into the folder, or take them away. */
 bool hd_account_is_folder_ours(const char *path);
+/* A file or folder that none but this process's account and root can write; HD_E_REFUSED: it is not, or is a
+ * link, and what to do. */
+HD_MUST_USE enum hd_err hd_account_trust(const char *path, struct hd_diag *diag);
 /* What this process makes from now on is its account's alone. */
 void hd_account_keep_private(void);
 

@@ -216,17 +216,12 @@ static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 
 static enum hd_err check_users(struct hd_cmd *cmd)
 {
+	const char *dir = cmd->args.text[HD_OPT_DIR];
 	char path[HD_PATH_CAP];
 	struct hd_users users;
-	uint8_t *bytes;
-	size_t len;
+	enum hd_err err = hd_users_load(&cmd->fs, dir, &users, &cmd->arena, &cmd->diag);
 
-	snprintf(path, sizeof path, "%.2000s/" HD_USERS_FILE, cmd->args.text[HD_OPT_DIR]);
-	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, HD_USERS_BYTES, &bytes, &len,
-		&cmd->diag);
-	if (!err)
-		err = hd_users_read(&users, path, (const char *)bytes, len, hd_account_uid, &cmd->arena,
-			&cmd->diag);
+	snprintf(path, sizeof path, "%.2000s/" HD_USERS_FILE, dir);
 	for (uint32_t i = 0; !err && i < users.nusers; i++)
 		if (users.user[i].uid == HD_NO_UID)
 			fprintf(stderr, "heddle: %s: this machine has no account %s: it can use tokens, and "
