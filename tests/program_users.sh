@@ -56,6 +56,11 @@ expect 3 heddle serve --dir bad --pool a:1
 says 'users.yaml:1:15'
 passed "a file of users is checked, and a bad one begins no scheduler"
 
+chmod 666 d/users.yaml
+expect 11 heddle serve --dir "$dir" --pool a:2
+says 'others can write'
+chmod 644 d/users.yaml
+
 serve
 grep -q 'jobs run as the accounts of their users' serve.err || failed "what jobs run as is not said"
 must 0 $ada user show
@@ -194,6 +199,9 @@ if command -v curl >/dev/null; then
 	grep -rq "$token" "$dir" && failed "the token's text is stored"
 	same "$(get -H "$(bearer "$token")" "$url/v1/jobs/$b")" 404 "bob's job by ada's token"
 	same "$(get -X POST -H "$(bearer "$token")" "$url/v1/stop")" 403 "the end by ada's token"
+	same "$(get -H "$(bearer "$token")" -H 'Content-Type: application/json' "$url/v1/jobs" \
+		-d "{\"job\":\"$text\",\"folder\":\"/\"}")" 400 "a job of an account whose group is not known"
+	grep -q "the group of user ada (uid $ada) is not known" out || failed "by token: $(cat out)"
 	same "$(get -H "$(bearer "${token/?/x}")" "$url/v1/me")" 401 "a forged token"
 	same "$(get "$url/v1/me")" 401 "no token"
 	same "$(get -H "$(bearer "$token")" -H 'Host: evil.org' "$url/v1/me")" 421 "another Host"
@@ -252,6 +260,61 @@ over() { run_as $bob jobs --json && grep "\"id\":$b," out | grep -q '"state":"ca
 await over || failed "bob's job is not cancelled: $(cat serve.err | tail -n 5)"
 [ "$(cat only.yaml)" = secret ] || failed "root wrote through a link of bob's"
 passed "another scheduler knows whose jobs are"
+
+# ---- what cannot be done as the user is not done as root ----
+
+if has_failpoints; then
+	mkdir -m 700 d2
+	cp good.yaml d2/users.yaml
+	quick=(submit job.yaml --dir "$work/d2" -q)
+	begin_2()
+	{
+		rm -f d2/heddle.sock
+		HD_FAIL=$1 "$HEDDLE_BIN" serve --dir d2 --pool a:1 --policy fifo --round 1 >>2.out 2>>2.err &
+		second=$!
+		await test -S d2/heddle.sock || failed "serve does not answer: $(cat 2.err)"
+	}
+	ended() { ! kill -0 $second 2>/dev/null; }
+	for n in 2 6; do                  # the first is that of the look at the folder
+		begin_2 account.lend:err=EPERM@$n
+		as $ada "$HEDDLE_BIN" "${quick[@]}" >out 2>err
+		await ended || failed "a scheduler without a user's rights goes on: $(tail -n 3 2.err)"
+		wait $second && failed "it ends well without a user's rights"
+		grep -q "rights of account $ada on files" 2.err || failed "it does not say why: $(tail 2.err)"
+		[ -z "$(find d2/runs -mindepth 1 -uid 0)" ] ||
+			failed "lend $n: root's in ada's runs: $(find d2/runs -mindepth 1 -uid 0)"
+	done
+	passed "a scheduler that cannot take a user's rights ends, and touches nothing of the user's"
+
+	# killed before and after it starts a coordinator, and a worker: what was started is found
+	for where in before@1 after@1 before@2 after@2; do
+		begin_2 "daemon.spawn.${where/@/:kill@}"
+		as $ada "$HEDDLE_BIN" "${quick[@]}" >out 2>err && taken="${taken:-} $(cat out)"
+		{ wait $second; } 2>/dev/null
+		same $? 137 "$where: the end of a scheduler that starts what is needed"
+	done
+	begin_2 ''
+	ids() { as $ada "$HEDDLE_BIN" jobs --dir "$work/d2" --json 2>/dev/null | grep -oE '^[{]"id":[0-9]+' |
+		cut -d: -f2; }
+	all_done() { as $ada "$HEDDLE_BIN" status --dir "$work/d2" --json 2>/dev/null |
+		grep -qE '"queued":0,"starting":0,"running":0,"draining":0,"done":[1-9]'; }
+	await all_done || failed "ada's jobs do not end: $(as $ada "$HEDDLE_BIN" jobs --dir "$work/d2")"
+	same "$(grep -l job_start d2/runs/*/events.ndjson | wc -l)" "$(ids | wc -l)" "runs that began"
+	for id in $taken; do ids | grep -qx "$id" || failed "job $id of$taken was lost: $(ids)"; done
+	digest() { heddle ckpt digest "$1" | cut -c 1-32; }
+	for id in $(ids); do
+		run=$(ls -d d2/runs/"$id"-*)
+		same "$(digest "$run")" "$(digest alone)" "digest of job $id and of the same run alone"
+		same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | sort | uniq -c | awk '$1 != 1 { n++ }
+			END { print NR " " n + 0 }')" '40 0' "steps of job $id, and those recorded twice"
+		same "$(grep -o '"workers":[0-9]*' "$run/metrics.ndjson" | sort -u)" '"workers":1' \
+			"workers of job $id, which has one device"
+	done
+	[ -z "$(find d2/runs -mindepth 1 ! -uid $ada)" ] ||
+		failed "not ada's: $(find d2/runs -mindepth 1 ! -uid $ada)"
+	kill $second; wait $second
+	passed "killed as it starts a coordinator or a worker of a user, it loses and doubles none"
+fi
 
 # ---- what is written down ----
 

@@ -344,7 +344,8 @@ void daemon_signal(struct hd_daemon *d, uint64_t job, int pid, enum hd_proc_sign
 		(void)!hd_account_signal(pid, uid, (int)what);
 }
 
-/* A process of the user before may still have the old file open. */
+/* A process of the user before may still have the old file open. A worker of the same user may be about to
+ * take it: one that was started just before the daemon was killed, which orders it again now. */
 enum hd_err daemon_make_lock(struct hd_daemon *d, uint32_t device, const struct watch *w,
 	struct hd_diag *diag)
 {
@@ -353,6 +354,8 @@ enum hd_err daemon_make_lock(struct hd_daemon *d, uint32_t device, const struct 
 	if (!runs_as(d))
 		return HD_OK;
 	daemon_pid_lock_path(d, device, path);
+	if (hd_account_owner(path) == (w->as ? w->account.uid : hd_account_self()))
+		return HD_OK;
 	(void)!hd_fs_unlink(d->fs, path, NULL);
 	enum hd_err err = hd_file_write_atomic(d->fs, path, "", 0, diag);
 	return err || !w->as ? err : hd_account_give(path, &w->account, 0600, diag);
