@@ -160,6 +160,63 @@ static void a_job_leaves_before_maintenance_and_goes_on_elsewhere(void **state)
 	finish(&w);
 }
 
+/* It has two devices, and is resized away from the one that the window keeps; its worker there does not
+ * leave. `held`: shortly before the window begins its user holds it, which gives it another `drain_s`. */
+static void cling(bool held)
+{
+	const struct hd_kept window = window_of("fans", HD_WINDOW_MAINTENANCE, 40, 200, 0, 1);
+	struct world w;
+
+	begin(&w, "fifo", 1);
+	submit(&w, 100000, 2);
+	until(&w, 4);
+	CHECK(w.worker[0] == 1 && w.worker[1] == 1, "it is not on fast-0 and fast-1");
+	w.stubborn[1] = w.clings[1] = true;
+	CHECK(put(&w, 0, &window), "refused");
+	until(&w, 35);
+	CHECK(w.worker[0] == 1 && w.worker[2] == 1 && !w.nkilled, "it is on %llu, %llu after %u kills",
+		(unsigned long long)w.worker[0], (unsigned long long)w.worker[2], w.nkilled);
+	if (held)
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_HOLD, .job = 1,
+			.ok = true });
+	until(&w, 39.5);
+	CHECK(w.worker[0] == 1 && !w.nkilled, "it was killed before the window began");
+	until(&w, 42);
+	CHECK(!w.worker[0] && w.nkilled == 1, "%g s into the window it is on the device, after %u kills",
+		w.now_s - window.from_s, w.nkilled);
+	w.stubborn[1] = w.clings[1] = false;
+	if (held)
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_HOLD, .job = 1 });
+	until(&w, 90);
+	CHECK(workers_of(&w, 1) == 2 && w.row[1].state == HD_DISPATCH_OPEN && !w.row[1].failures,
+		"it has %u devices, and failed %u times", workers_of(&w, 1), w.row[1].failures);
+	repeat(&w);
+	finish(&w);
+}
+
+/* One that has begun already when it is made. */
+static void a_window_that_comes_late_leaves_its_time_to_leave(void **state)
+{
+	const struct hd_kept window = window_of("now", HD_WINDOW_DRAIN, 10, 200, 0, DEVICES);
+	struct world w;
+	(void)state;
+
+	begin(&w, "fifo", 1);
+	submit(&w, 100000, 2);
+	until(&w, 20);
+	w.stubborn[1] = w.clings[1] = true;
+	CHECK(put(&w, 0, &window), "refused");
+	until(&w, 20 + DRAIN_S - 0.5);
+	CHECK(workers_of(&w, 1) == 2 && !w.nkilled, "it was killed after %g s", w.now_s - 20);
+	until(&w, 20 + DRAIN_S + 2);
+	CHECK(!workers_of(&w, 1) && w.nkilled == 1, "it has %u devices after %u kills", workers_of(&w, 1),
+		w.nkilled);
+	finish(&w);
+}
+
+static void a_worker_that_stays_is_killed_as_the_window_begins(void **state) { (void)state; cling(false); }
+static void a_job_asked_again_to_leave_has_no_longer_for_it(void **state) { (void)state; cling(true); }
+
 static void a_reservation_is_for_its_user_alone_and_says_so(void **state)
 {
 	struct hd_dispatch_why why;
@@ -253,6 +310,9 @@ int main(void)
 		cmocka_unit_test_setup(whatever_happens_no_kept_device_is_used_and_jobs_end, set_within),
 		cmocka_unit_test_setup(whatever_happens_no_kept_device_is_used_and_jobs_end, set_apart),
 		cmocka_unit_test_setup(a_job_leaves_before_maintenance_and_goes_on_elsewhere, set_within),
+		cmocka_unit_test_setup(a_worker_that_stays_is_killed_as_the_window_begins, set_within),
+		cmocka_unit_test_setup(a_window_that_comes_late_leaves_its_time_to_leave, set_within),
+		cmocka_unit_test_setup(a_job_asked_again_to_leave_has_no_longer_for_it, set_within),
 		cmocka_unit_test_setup(a_reservation_is_for_its_user_alone_and_says_so, set_within),
 		cmocka_unit_test_setup(what_waits_for_a_window_says_so, set_within),
 		cmocka_unit_test_setup(a_window_that_makes_no_sense_is_refused, set_within),
