@@ -181,6 +181,59 @@ run=$(number run) digest=$(number digest)
 expect 0 heddle run job.yaml --out five -q --devices 1 --steps 5
 same "$digest" "$(heddle ckpt digest five)" "digest of a run that went on after a cancelled job, and alone"
 same "$(grep -o '"step":[0-9]*' "$run/metrics.ndjson" | sort | uniq -d | wc -l)" 0 "steps computed twice"
+passed "a user's scheduler is not ended by a sweep"
+
+# ---- jobs by number, as a sweep asks for its own ----
+
+ids()
+{
+	curl -s --unix-socket D/heddle.sock "http://localhost/v1/jobs?$1" >out
+	grep -oE '[{]"id":[0-9]+' out | grep -oE '[0-9]+' | paste -sd' '
+}
+same "$(ids 'ids=2.4-6.99999')" '2 4 5 6' "jobs by number"
+same "$(ids 'ids=2.4-6&limit=2&after=2') $(grep -o '"more":[a-z]*' out)" '4 5 "more":true' "a page of them"
+for bad in 3.2 2.2 5-4 1- -1 1. 1..2 x 1-1001 0-9 99999999999999999999; do
+	ids "ids=$bad" >/dev/null
+	grep -qE '"error":"(ids|GET)' out || failed "ids=$bad is taken: $(cat out)"
+done
+
+# ---- what a run cannot answer any more is run again, and is the same ----
+
+one() { expect 0 heddle sweep "$@" --dir D; }
+cp D/sweeps/one/table.json want.json
+lose() { sed -i '$d' D/sweeps/"$1"/record.ndjson && rm D/sweeps/"$1"/table.json; }
+lose one
+post /one-t0
+sed -i '$d' "$(number run)/metrics.ndjson"
+one one.yaml
+says 'is run again, as another run'
+cmp -s want.json D/sweeps/one/table.json || failed "a trial that is run again has another result: $(cat out)"
+runs=$(ls D/runs | wc -l)
+lose one
+one one.yaml
+cmp -s want.json D/sweeps/one/table.json || failed "started again, it has another result: $(cat out)"
+same "$(ls D/runs | wc -l)" "$runs" "runs after a sweep that found the trial run again"
+
+# Another job went on with the run of a trial: the one that did is made one that the sweep knows nothing of.
+printf '%s\n' 'job: job.yaml' 'method: halving' 'draw: grid' 'space: {optim.lr: [0.01]}' \
+	'steps: {min: 1, max: 3, eta: 3}' >two.yaml
+one two.yaml -q
+cp D/sweeps/two/table.json want.json
+lose two
 kill $served
 wait $served
-passed "a user's scheduler is not ended by a sweep"
+python3 - <<'END'
+import sqlite3
+db = sqlite3.connect("D/jobs.sqlite")
+assert db.execute("UPDATE job SET key = NULL WHERE id = (SELECT max(id) FROM job)").rowcount == 1
+db.commit()
+END
+"$HEDDLE_BIN" serve --dir D --pool cpu:1,far:1 --policy fifo --round 0.5 -q 2>serve.err &
+served=$!
+await test -S D/heddle.sock
+one two.yaml
+says 'is run again, as another run'
+cmp -s want.json D/sweeps/two/table.json || failed "after another job went on: $(cat out)"
+kill $served
+wait $served
+passed "what a run cannot answer any more is run again, and is the same; a restart finds it"

@@ -250,7 +250,7 @@ ANSWER(continue) { return take_order(d, ask, w, take_continued, diag); }
 struct listing {
 	struct hd_daemon *d;
 	struct hd_json_writer *w;
-	const char *state;                        /* only these; NULL: all */
+	const char *state, *ids;                  /* only these; NULL: all */
 	int64_t after, left;
 	struct hd_answer_jobs page;               /* `more` is known behind the list */
 	struct hd_diag *diag;
@@ -264,7 +264,8 @@ static enum hd_err list_one(void *user, const struct hd_jobs_card *card, const s
 	struct listing *l = user;
 
 	(void)diag;
-	if ((l->state && strcmp(l->state, state_of(row, lease)) != 0) || !daemon_may_of(l->d, card->uid))
+	if ((l->state && strcmp(l->state, state_of(row, lease)) != 0) || !daemon_may_of(l->d, card->uid) ||
+		card->id <= (uint64_t)l->after)
 		return HD_OK;
 	if (!l->left) {
 		l->page.more = true;
@@ -291,7 +292,8 @@ static void fill_jobs(void *user, struct hd_json_writer *w)
 	struct listing *l = user;
 
 	l->w = w;
-	l->err = hd_jobs_list_of(l->d->jobs, daemon_sees(l->d), !l->state ? NULL :
+	l->err = l->ids ? daemon_each_of(l->d, l->ids, HD_ANSWER_LIMIT, list_one, l, l->diag) :
+		hd_jobs_list_of(l->d->jobs, daemon_sees(l->d), !l->state ? NULL :
 		state_number(l->state) < 4 ? "live" : l->state,
 		(uint64_t)l->after, UINT32_MAX, list_one, l, l->diag);
 	if (l->err == HD_E_NOSPACE)
@@ -312,6 +314,10 @@ ANSWER(jobs)
 		err = read_count(ask, "after", 0, INT64_MAX, &l.after, diag);
 	if (!err)
 		err = read_count(ask, "limit", 1, HD_ANSWER_LIMIT, &l.left, diag);
+	if (!err && hd_json_find(ask, "ids"))
+		err = hd_json_get_text(ask, "ids", &l.ids, diag);
+	if (!err && l.ids)                        /* all of it, before an answer begins */
+		err = daemon_each_of(d, l.ids, HD_ANSWER_LIMIT, NULL, NULL, diag);
 	if (err)
 		return err;
 	l.page.jobs = (struct hd_fields_list){ .fill = fill_jobs, .user = &l };

@@ -1,7 +1,7 @@
 /* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
  * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_windows.c
- * which are kept from jobs, daemon_show.c what the
+ * which are kept from jobs, daemon_ids.c jobs by number, daemon_show.c what the
  * page draws, daemon_users.c whose a request is and a job runs as, daemon_token.c tokens, submit.c takes jobs
  * in, daemon_until.c those that go on with a run. */
 #ifndef HD_DAEMON_DAEMON_INT_H
@@ -166,6 +166,11 @@ HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, con
 /* A job that `ask` names by number or name, as its member `key`. */
 HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key,
 	uint64_t *id, struct hd_diag *diag);
+/* daemon_ids.c: numbers of jobs as "3.7-9", ascending, `most` at most. Calls `each` (NULL: only reads) for
+ * each of them that is stored. */
+HD_MUST_USE enum hd_err daemon_each_of(struct hd_daemon *d, const char *ids, uint32_t most,
+	hd_jobs_each *each,
+	void *user, struct hd_diag *diag);
 /* daemon_paid.c: the ledger in the answer of a run, in its folder; the newer stays. */
 void daemon_paid_heard(struct hd_paid *paid, const struct hd_json *answer);
 void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run);

@@ -26,7 +26,7 @@
  *	continue submitted  job, until: another job goes on to that step in the run of this one, which is
  *	                    done (and again, if that other one was ended before it got there);
  *	                    priority?, deadline_s?, scale?, min?, max?, key? as above
- *	jobs     jobs       state?, after?: id (0), limit?: 1..1000 (100)
+ *	jobs     jobs       state?, after?: id (0), limit?: 1..1000 (100), ids?: a text, as "3.7-9"
  *	job      job_whole  job
  *	explain  why        job, policy?: false leaves out the what-if
  *	cancel   state      job, tasks?: bool, all tasks of its array (also of the next two)

@@ -19,7 +19,10 @@
  *    ended.
  * 4. A trial fails with its job: by an error of the job, by a loss that is not a number, or cancelled by a
  *    user. The sweep goes on without it.
- * 5. A stop request ends this process; a scheduler that it started commits all jobs and ends first. The
+ * 5. What a run cannot answer any more is run again, as another run from its beginning: a line of its metrics
+ *    was lost, a job that the sweep did not order went on with it, its checkpoint is damaged. After
+ *    HD_EXPLORE_AGAIN times the trial fails.
+ * 6. A stop request ends this process; a scheduler that it started commits all jobs and ends first. The
  *    sweep, started again, goes on from there.
  *
  * Threads: one; blocks until the end. */
@@ -30,6 +33,8 @@
 #include "sys/file.h"
 #include "job/sets.h"
 #include "sweep/table.h"
+
+enum { HD_EXPLORE_AGAIN = 2 };
 
 struct hd_explore_spec {
 	struct hd_fs *fs;                 /* borrowed, as all of these */

@@ -1,5 +1,6 @@
 /* explore_int.h -- the parts of a sweep that is driven: explore.c turns, orders.c jobs of trials, metric.c
- * what a run says of a rung, scheduler.c the one that is asked, folder.c the record. */
+ * what a run says of a rung, ids.c which jobs are asked about, scheduler.c the one that is asked, folder.c
+ * the record. */
 #ifndef HD_EXPLORE_EXPLORE_INT_H
 #define HD_EXPLORE_EXPLORE_INT_H
 
@@ -18,6 +19,7 @@ struct explore_trial {
 	uint32_t have;                    /* rungs that a job was made for */
 	uint64_t job;                     /* of the last; 0: none yet */
 	bool over;                        /* that job is done */
+	uint32_t again;                   /* runs of it that were given up (explore.h, rule 5) */
 	int64_t step;                     /* as listed last */
 };
 
@@ -69,7 +71,11 @@ void explore_part(struct explore *x, bool drain);
 HD_MUST_USE enum hd_err explore_check(struct explore *x, struct hd_diag *diag);
 HD_MUST_USE enum hd_err explore_turn(struct explore *x, bool *moved, struct hd_diag *diag);
 
-/* metric.c. Of the run at that step. */
+/* ids.c. The jobs of trials that run as the scheduler takes them, "3.7-9": as many as have room, from the
+ * first above `after` on, which becomes the last of them. False: there are none. */
+bool explore_ids(const struct explore *x, uint64_t *after, char *text, size_t cap);
+
+/* metric.c. Of the run at that step. HD_E_NOTFOUND, HD_E_INTEGRITY: the run does not have it. */
 HD_MUST_USE enum hd_err explore_metric(struct explore *x, const char *run, uint64_t step, double *metric,
 	struct hd_diag *diag);
 

@@ -68,9 +68,8 @@ static enum hd_err of_training(struct explore *x, const char *run, uint64_t step
 	}
 	for (uint32_t i = 0; !err && i < over; i++) {
 		if (!has[i])
-			return hd_fail(diag, HD_E_INPUT,
-				"%s has no loss of step %llu (log.metrics_every is 1 in a "
-				"sweep; a disk that was full loses lines)", path,
+			return hd_fail(diag, HD_E_NOTFOUND,
+				"%s has no loss of step %llu (a disk that was full loses lines)", path,
 				(unsigned long long)(step - over + i));
 		sum += loss[i];
 	}

@@ -7,7 +7,7 @@
 
 /* Trials as jobs: what each is to do, sent; what became of it, taken. */
 
-enum { PAGE = 1000, SETS = HD_JOB_NKEYS + 64 + HD_SWEEP_AXES };
+enum { PAGE = 1000, IDS = 900, SETS = HD_JOB_NKEYS + 64 + HD_SWEEP_AXES };
 
 /* ---- the job of a trial ---- */
 
@@ -50,7 +50,9 @@ static void put_key(const struct explore *x, uint32_t trial, uint32_t rung, stru
 	char hex[HD_HASH_HEX], key[64];
 
 	hd_hash_hex(x->id, hex);
-	snprintf(key, sizeof key, "sweep-%.24s-%u-%u", hex, trial, rung);
+	int len = snprintf(key, sizeof key, "sweep-%.24s-%u-%u", hex, trial, rung);
+	if (x->of[trial].again)
+		snprintf(key + len, sizeof key - (size_t)len, "-%u", x->of[trial].again);
 	hd_json_put_text(w, "key", key);
 	hd_json_put_i64(w, "until", (int64_t)x->rung[rung]);
 }
@@ -83,7 +85,7 @@ static void write_order(const struct explore *x, uint32_t trial, uint32_t rung, 
 	hd_text_init(body, arena);
 	hd_json_writer_init(&w, body);
 	hd_json_open_object(&w, NULL);
-	if (!rung) {
+	if (!x->of[trial].job) {
 		snprintf(name, sizeof name, "%.48s-t%u", x->spec->name, trial);
 		hd_json_put_bytes(&w, "job", x->spec->job_text, x->spec->job_len);
 		hd_json_put_text(&w, "folder", x->spec->folder);
@@ -94,10 +96,26 @@ static void write_order(const struct explore *x, uint32_t trial, uint32_t rung, 
 	hd_json_close(&w);
 }
 
-/* The job for the next rung that the trial has none for. */
+/* The sweep goes on from what is there: the trial's run is left alone, and another one brings it as far. Its
+ * bits are the same. False: that was tried often enough. */
+static bool run_again(struct explore *x, uint32_t trial, const char *why)
+{
+	struct explore_trial *of = &x->of[trial];
+
+	if (of->again == HD_EXPLORE_AGAIN)
+		return false;
+	*of = (struct explore_trial){ .again = of->again + 1 };
+	explore_say(x, trial, "is run again, as another run: %s", why);
+	return true;
+}
+
+/* The job for the next rung that the trial has none for; of one that is run again, for the one that it is to
+ * be at. */
 static enum hd_err order(struct explore *x, uint32_t trial, struct hd_diag *diag)
 {
 	struct explore_trial *of = &x->of[trial];
+	const uint32_t rung = of->again && !of->job ? x->trials->trial[trial].target : of->have;
+	struct hd_diag why = { "" };
 	const struct hd_json *answer;
 	char target[64] = "/v1/jobs";
 	struct hd_arena arena;
@@ -105,18 +123,21 @@ static enum hd_err order(struct explore *x, uint32_t trial, struct hd_diag *diag
 	int64_t id = 0;
 
 	hd_arena_init(&arena, 0);
-	write_order(x, trial, of->have, &body, &arena);
-	if (of->have)
+	write_order(x, trial, rung, &body, &arena);
+	if (of->job)
 		snprintf(target, sizeof target, "/v1/jobs/%llu/continue", (unsigned long long)of->job);
 	enum hd_err err = body.full ? hd_fail(diag, HD_E_NOMEM, "no memory for an order") :
-		explore_ask(x, "POST", target, body.at, &answer, diag);
+		explore_ask(x, "POST", target, body.at, &answer, &why);
 	if (!err)
-		err = hd_json_get_i64(answer, "id", 1, INT64_MAX, &id, diag);
+		err = hd_json_get_i64(answer, "id", 1, INT64_MAX, &id, &why);
 	hd_arena_finish(&arena);
+	/* another job went on with its run, or the scheduler knows that one no more */
+	if ((err == HD_E_INVAL || err == HD_E_NOTFOUND) && of->job && run_again(x, trial, why.text))
+		return HD_OK;
 	if (err)
-		return err;
+		return hd_fail(diag, err, "%s", why.text);
 	of->job = (uint64_t)id;
-	of->have++;
+	of->have = rung + 1;
 	of->over = false;
 	return HD_OK;
 }
@@ -138,6 +159,7 @@ static enum hd_err take_end(struct explore *x, uint32_t trial, struct hd_diag *d
 	if (err)
 		return err;
 	const bool done = !strcmp(whole.job.state, "done");
+	struct hd_diag lost = { "" };
 	struct hd_trial_event e = { .trial = trial, .rung = rung, .failed = !done,
 		.step = (uint64_t)whole.job.step, .exit = (int)whole.job.exit,
 		.why = *whole.job.why ? whole.job.why : whole.job.state };
@@ -154,11 +176,21 @@ static enum hd_err take_end(struct explore *x, uint32_t trial, struct hd_diag *d
 	snprintf(run, sizeof run, "%s", whole.run);
 	snprintf(digest, sizeof digest, "%s", whole.digest);
 	if (!e.failed)
-		err = explore_metric(x, run, e.step, &metric, diag);
+		err = explore_metric(x, run, e.step, &metric, &lost);
+	if (done && e.failed)
+		(void)hd_fail(&lost, HD_E_INTEGRITY, "%s", beyond);
+	if ((done && e.failed) || err == HD_E_NOTFOUND || err == HD_E_INTEGRITY) {
+		if (run_again(x, trial, lost.text))
+			return HD_OK;
+		e.failed = true;
+		e.exit = hd_err_exit(err ? err : HD_E_INTEGRITY);
+		snprintf(beyond, sizeof beyond, "%.*s", (int)sizeof beyond - 1, lost.text);
+		e.why = beyond;
+	} else if (err) {
+		return hd_fail(diag, err, "%s", lost.text);
+	}
 	e.metric = metric;
 	e.digest = digest;
-	if (err)
-		return err;
 	err = explore_take(x, &e, diag);
 	if (!err && !e.failed)
 		explore_say(x, trial, "%s %.6g at step %llu of %llu",
@@ -169,38 +201,37 @@ static enum hd_err take_end(struct explore *x, uint32_t trial, struct hd_diag *d
 	return err;
 }
 
-/* States of the jobs of trials that run, of which there may be many: by pages from the oldest on. */
+/* A page of states of the jobs of trials that run. */
+static enum hd_err look_at(struct explore *x, const char *ids, struct hd_diag *diag)
+{
+	const struct hd_json *answer, *list = NULL;
+	char target[IDS + 80];
+
+	snprintf(target, sizeof target, "/v1/jobs?limit=%d&ids=%s", PAGE, ids);
+	enum hd_err err = explore_ask(x, "GET", target, NULL, &answer, diag);
+	if (!err)
+		err = hd_json_get(answer, "jobs", HD_JSON_ARRAY, &list, diag);
+	for (size_t k = 0; !err && k < hd_json_count(list); k++) {
+		struct hd_answer_job job = { .id = 0 };
+		err = hd_fields_read(&hd_answer_job_fields, 0, hd_json_item(list, k), &job, diag);
+		for (uint32_t i = 0; !err && i < x->trials->ntrials; i++)
+			if (x->of[i].job == (uint64_t)job.id) {
+				x->of[i].over = job.exit >= 0 || !strcmp(job.state, "cancelled");
+				x->of[i].step = job.step;
+			}
+	}
+	return err;
+}
+
+/* Of its own alone, however many others there are. */
 static enum hd_err look(struct explore *x, struct hd_diag *diag)
 {
-	uint64_t after = UINT64_MAX;
-	bool more = true;
+	char ids[IDS];
+	uint64_t after = 0;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < x->trials->ntrials; i++)
-		if (x->trials->trial[i].state == HD_TRIAL_RUNNING && x->of[i].job && x->of[i].job < after)
-			after = x->of[i].job;
-	after -= after != UINT64_MAX;
-	while (more && !err && after != UINT64_MAX) {
-		struct hd_answer_job job = { .id = 0 };
-		const struct hd_json *answer, *list = NULL;
-		char target[80];
-		snprintf(target, sizeof target, "/v1/jobs?limit=%d&after=%llu", PAGE,
-			(unsigned long long)after);
-		err = explore_ask(x, "GET", target, NULL, &answer, diag);
-		if (!err)
-			err = hd_json_get(answer, "jobs", HD_JSON_ARRAY, &list, diag);
-		if (!err)
-			err = hd_json_get_bool(answer, "more", &more, diag);
-		for (size_t k = 0; !err && k < hd_json_count(list); k++) {
-			err = hd_fields_read(&hd_answer_job_fields, 0, hd_json_item(list, k), &job, diag);
-			after = (uint64_t)job.id;
-			for (uint32_t i = 0; !err && i < x->trials->ntrials; i++)
-				if (x->of[i].job == after) {
-					x->of[i].over = job.exit >= 0 || !strcmp(job.state, "cancelled");
-					x->of[i].step = job.step;
-				}
-		}
-	}
+	while (!err && explore_ids(x, &after, ids, sizeof ids))
+		err = look_at(x, ids, diag);
 	return err;
 }
 
