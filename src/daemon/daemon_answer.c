@@ -548,6 +548,8 @@ ANSWER(scale)
 	row.scale = event.n = (uint32_t)scale;
 	if (row.state == HD_DISPATCH_OPEN)        /* else the machine says so */
 		err = daemon_fits(d, &row, diag);
+	if (!err && row.state == HD_DISPATCH_OPEN)
+		err = daemon_check_devices(d, &card, &row, diag);
 	if (!err)
 		err = feed_job(d, &event, &card, &row, &lease, diag);
 	if (err)

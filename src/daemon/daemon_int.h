@@ -218,6 +218,9 @@ bool daemon_sees_cluster(const struct hd_daemon *d);
 HD_MUST_USE enum hd_err daemon_job_user(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_jobs_card *card, struct hd_diag *diag);
 /* Whether its user may hand in another job like that; before: of the same order, not stored yet. */
+/* Not more devices at once than its quotas have, were it alone. */
+HD_MUST_USE enum hd_err daemon_check_devices(struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, struct hd_diag *diag);
 HD_MUST_USE enum hd_err daemon_check_quota(struct hd_daemon *d, const struct hd_jobs_card *card,
 	const struct hd_dispatch_job *row, uint32_t before, struct hd_diag *diag);
 HD_MUST_USE enum hd_err daemon_check_priority(struct hd_daemon *d, const struct hd_jobs_card *card,

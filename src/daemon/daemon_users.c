@@ -451,6 +451,21 @@ static uint32_t count_waiting(const struct hd_daemon *d, const char *limit)
 	return n;
 }
 
+enum hd_err daemon_check_devices(struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, struct hd_diag *diag)
+{
+	struct hd_users_limit limit[HD_USERS_LIMITS];
+	uint32_t account, n = limits_of(d, card, limit, &account), wants = row->scale > row->min ?
+		row->scale : row->min;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (wants > limit[i].quota.most[HD_QUOTA_DEVICES])
+			return hd_fail(diag, HD_E_INVAL,
+				"QUOTA: it wants %u devices at once, and %s may have %g: ask for fewer",
+				wants, limit[i].name, limit[i].quota.most[HD_QUOTA_DEVICES]);
+	return HD_OK;
+}
+
 enum hd_err daemon_check_quota(struct hd_daemon *d, const struct hd_jobs_card *card,
 	const struct hd_dispatch_job *row, uint32_t before, struct hd_diag *diag)
 {
@@ -458,14 +473,10 @@ enum hd_err daemon_check_quota(struct hd_daemon *d, const struct hd_jobs_card *c
 	uint32_t account, n = limits_of(d, card, limit, &account);
 	enum hd_err err = daemon_check_priority(d, card, row->weight, diag);
 
+	err = err ? err : daemon_check_devices(d, card, row, diag);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		const double *most = limit[i].quota.most;
-		if (row->min > most[HD_QUOTA_DEVICES] || row->scale > most[HD_QUOTA_DEVICES])
-			err = hd_fail(diag, HD_E_INVAL,
-				"QUOTA: it wants %u devices at once, and %s may have %g: submit it for fewer",
-				row->scale > row->min ? row->scale : row->min, limit[i].name,
-				most[HD_QUOTA_DEVICES]);
-		else if (isfinite(most[HD_QUOTA_QUEUED]) &&
+		if (isfinite(most[HD_QUOTA_QUEUED]) &&
 			count_waiting(d, limit[i].name) + before >= most[HD_QUOTA_QUEUED])
 			err = hd_fail(diag, HD_E_REFUSED, "QUOTA: %s has %u jobs that wait and may have %g: "
 				"submit it when one runs, or fewer tasks",

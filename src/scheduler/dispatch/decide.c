@@ -336,8 +336,7 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatch_job *row,
 	char text[HD_DISPATCH_WHY])
 {
-	bool resizes = row->max && d->policy_set.policy->powers & HD_POLICY_ELASTIC;
-	uint32_t need = resizes ? row->min : row->scale, most = 0;
+	uint32_t need = dispatch_least(d, row), most = 0;
 
 	text[0] = 0;
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {

@@ -174,6 +174,8 @@ uint32_t dispatch_quota_room(const struct hd_dispatch *d, const struct live *j);
 /* [njobs], in the arena: the jobs that quotas have room for at once. NULL: no memory. */
 bool *dispatch_quota_queue(const struct hd_dispatch *d, struct hd_arena *arena);
 uint32_t dispatch_quota_most(const struct hd_dispatch_job *row);      /* devices, if it were alone */
+/* Devices without which it does not run: under a policy that does not resize, all that it wants. */
+uint32_t dispatch_least(const struct hd_dispatch *d, const struct hd_dispatch_job *row);
 /* It waits for a quota: `text`. False: it does not. */
 bool dispatch_quota_why(const struct hd_dispatch *d, const struct live *j, struct hd_dispatch_why *why);
 

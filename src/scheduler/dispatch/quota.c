@@ -94,9 +94,14 @@ uint32_t dispatch_quota_room(const struct hd_dispatch *d, const struct live *j)
 	return room;
 }
 
-static bool take_room(struct hd_dispatch_limit *left, const struct live *j)
+uint32_t dispatch_least(const struct hd_dispatch *d, const struct hd_dispatch_job *row)
 {
-	uint32_t need = j->row.max ? j->row.min : j->row.scale;
+	return row->max && d->policy_set.policy->powers & HD_POLICY_ELASTIC ? row->min : row->scale;
+}
+
+static bool take_room(const struct hd_dispatch *d, struct hd_dispatch_limit *left, const struct live *j)
+{
+	uint32_t need = dispatch_least(d, &j->row);
 
 	for (uint32_t k = 0; k < j->row.nlimits; k++)
 		if (left[j->quota[k]].devices < need || !left[j->quota[k]].running)
@@ -122,7 +127,7 @@ bool *dispatch_quota_queue(const struct hd_dispatch *d, struct hd_arena *arena)
 		for (uint32_t i = 0; i < d->njobs; i++) {
 			const struct live *j = d->job[i];
 			if (dispatch_leased(j) == runs)
-				in[i] = dispatch_is_here(j) && take_room(left, j);
+				in[i] = dispatch_is_here(j) && take_room(d, left, j);
 		}
 	return in;
 }
@@ -139,7 +144,7 @@ uint32_t dispatch_quota_most(const struct hd_dispatch_job *row)
 bool dispatch_quota_why(const struct hd_dispatch *d, const struct live *j, struct hd_dispatch_why *why)
 {
 	uint32_t over = hd_rounds_over(d->rounds, j->row.id);
-	uint32_t need = j->row.max ? j->row.min : j->row.scale;
+	uint32_t need = dispatch_least(d, &j->row);
 
 	for (uint32_t k = 0; k < j->row.nlimits && over == UINT32_MAX; k++) {
 		struct hd_dispatch_limit is = held(d, j->quota[k]);
@@ -156,6 +161,10 @@ bool dispatch_quota_why(const struct hd_dispatch *d, const struct live *j, struc
 		snprintf(why->text, sizeof why->text,
 			"%s may have %u jobs with devices at once, and has %u: it waits for one to end",
 			most->name, most->running, is.running);
+	else if (need > most->devices)
+		snprintf(why->text, sizeof why->text,
+			"%s may have %u devices at once, and this job needs %u: it waits until it wants "
+			"fewer or may have more", most->name, most->devices, need);
 	else
 		snprintf(why->text, sizeof why->text,
 			"%s may have %u devices at once and has %u, and this job needs %u: it waits for "

@@ -9,11 +9,10 @@ static const struct { uint32_t n; struct hd_dispatch_limit limit[2]; } of[4] = {
 	{ 0, { { "", 0, 0 } } },
 };
 
-static void submit_of(struct world *w, uint64_t steps, uint32_t scale, uint32_t whose)
+static void submit_sized(struct world *w, uint64_t steps, uint32_t scale, uint32_t max, uint32_t whose)
 {
 	struct hd_dispatch_job row = { .id = w->njobs + 1, .scale = scale, .weight = 1,
-		.deadline_s = INFINITY, .steps = steps,
-		.min = strcmp(w->policy, "wfs") ? 0 : 1, .max = strcmp(w->policy, "wfs") ? 0 : 3, .nvns = 16,
+		.deadline_s = INFINITY, .steps = steps, .min = max ? 1 : 0, .max = max, .nvns = 16,
 		.rate = { { -1, -1, HD_RATE_GUESSED }, { -1, -1, HD_RATE_GUESSED } },
 		.nlimits = of[whose].n,
 		.entity = { .weight = 1 + whose } };
@@ -24,6 +23,11 @@ static void submit_of(struct world *w, uint64_t steps, uint32_t scale, uint32_t 
 	do
 		(void)step(w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .row = &row });
 	while (w->njobs < row.id);
+}
+
+static void submit_of(struct world *w, uint64_t steps, uint32_t scale, uint32_t whose)
+{
+	submit_sized(w, steps, scale, strcmp(w->policy, "wfs") ? 0 : 3, whose);
 }
 
 /* Sums of what the disk says; nothing of the machine is asked. */
@@ -120,12 +124,43 @@ static void what_a_quota_leaves_goes_to_others_and_it_is_said_why(void **state)
 	finish(&w);
 }
 
+/* Its quota went down, or it was asked to be larger: under a policy that does not resize it waits, though it
+ * could be smaller under another one. */
+static void a_job_larger_than_its_quota_keeps_no_device_from_others(void **state)
+{
+	struct hd_dispatch_why why;
+	struct world w;
+	(void)state;
+
+	begin(&w, "fifo", 3);
+	submit_sized(&w, 100000, 3, 3, 0);        /* ada may have 2 */
+	submit_sized(&w, 100000, 3, 3, 0);
+	submit_of(&w, 100000, 2, 0);
+	for (int i = 0; i < 4; i++)
+		submit_of(&w, 100000, 1, 3);
+	for (int i = 0; i < 8; i++)
+		pass(&w, 0.5);
+	pass_a_boundary(&w);
+	pass_a_boundary(&w);
+	CHECK(!workers_of(&w, 1) && !workers_of(&w, 2) && workers_of(&w, 3) == 2, "%u, %u and %u workers",
+		workers_of(&w, 1), workers_of(&w, 2), workers_of(&w, 3));
+	for (uint64_t id = 4; id <= 7; id++)
+		CHECK(workers_of(&w, id) == 1, "job %llu waits, and a device idles", (unsigned long long)id);
+	assert_int_equal(hd_dispatch_explain(w.d, 1, &(struct hd_dispatch_ask){ .now_s = w.now_s }, &why,
+		NULL), HD_OK);
+	assert_string_equal(why.code, "QUOTA");
+	CHECK(strstr(why.text, "user ada may have 2 devices at once, and this job needs 3: it waits until it "
+		"wants fewer or may have more"), "%s", why.text);
+	finish(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(whatever_happens_no_quota_is_exceeded_and_every_job_ends, set_within),
 		cmocka_unit_test_setup(whatever_happens_no_quota_is_exceeded_and_every_job_ends, set_apart),
 		cmocka_unit_test_setup(what_a_quota_leaves_goes_to_others_and_it_is_said_why, set_within),
+		cmocka_unit_test_setup(a_job_larger_than_its_quota_keeps_no_device_from_others, set_within),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
