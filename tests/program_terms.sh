@@ -53,7 +53,7 @@ done
 
 serve
 expect 0 heddle submit long.yaml --dir "$dir" -q                                   # 1
-expect 0 heddle submit job.yaml --dir "$dir" -q --hold --name held                 # 2
+expect 0 heddle submit job.yaml --dir "$dir" -q --hold --name held --expect 10min    # 2
 expect 0 heddle submit job.yaml --dir "$dir" -q --array '0,2%1' -s 'job.seed={index}' --name 'task-{index}' \
 	--hold                                                                     # 3, 4
 same "$(cat out)" 3 "the first task"
@@ -81,8 +81,12 @@ passed "jobs are held, wait for others, and say so; a job that ran left its devi
 kill_it
 serve
 for id in 1 2 3 4 5 6 7 8; do in_state $id queued || failed "job $id is $(number state) after a kill"; done
+in_state held queued
+same "$(number expected_error)" nan "the error of an expectation before its job is done"
 expect 0 heddle release held --dir "$dir"
 reaches held 'done'
+awk -v e="$(number expected_error)" -v t="$(number took_s)" 'BEGIN { e -= t / 600 - 1
+	exit !(t > 0 && e < 1e-9 && e > -1e-9) }' || failed "the error of what was expected: $(cat out)"
 expect 0 heddle release 4 --tasks --dir "$dir"
 says '2 tasks are released'
 reaches 5 'done'

@@ -47,6 +47,9 @@
 	X(double, expected_s, .may_lack = true, .unit = "s",                                                \
 		.about = "how long it was said to run on its fastest type; 0: not said")                    \
 	X(double, took_s, .may_lack = true, .unit = "s", .about = "how long it ran, all runs together")     \
+	X(double, expected_error, .may_lack = true,                                                         \
+		.about = "once it is done: took_s over expected_s, less 1, above 0 if it took longer; "     \
+		"else nan")                                                                                 \
 	X(const char *, why, .about = "why it is in that state, a sentence; may be empty", .head = "why")
 
 #define HD_ANSWER_RATE(X)                                                                                   \

@@ -1,6 +1,8 @@
 /* Every golden text is an answer of the scheduler from before there were tables of fields. */
 #include "daemon/answers.h"
 
+#include <math.h>
+
 #include "tests/fields_check.h"
 
 #define CHECK_ANSWER(name, golden, ...) \
@@ -10,13 +12,14 @@
 	"\"steps\":200000,\"priority\":1,\"scale\":1,\"devices_n\":1,\"type\":\"fast\"," \
 	"\"rate\":724.1200348936667,\"submitted_s\":2.9701122040000003,\"started_s\":2.991546671," \
 	"\"ended_s\":-1,\"deadline_s\":-1,\"exit\":-1,\"held\":true,\"array\":7," \
-	"\"index\":2,\"after\":\"5:ok:met\",\"limit_s\":3600,\"expected_s\":60,\"took_s\":1.5,\"why\":\"\""
+	"\"index\":2,\"after\":\"5:ok:met\",\"limit_s\":3600,\"expected_s\":60,\"took_s\":1.5," \
+	"\"expected_error\":\"nan\",\"why\":\"\""
 static const struct hd_answer_job running = { .id = 1, .name = "a", .user = "", .state = "running",
 	.step = 3433, .steps = 200000, .priority = 1, .scale = 1, .devices_n = 1, .type = "fast",
 	.rate = 724.1200348936667, .submitted_s = 2.9701122040000003, .started_s = 2.991546671,
 	.ended_s = -1, .deadline_s = -1, .exit = -1, .held = true,
 	.array = 7, .index = 2, .after = "5:ok:met", .limit_s = 3600, .expected_s = 60, .took_s = 1.5,
-	.why = "" };
+	.expected_error = NAN, .why = "" };
 
 static void jobs_are_written_as_before(void **state)
 {

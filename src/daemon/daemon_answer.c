@@ -80,6 +80,7 @@ static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jo
 	if (seen && lease->state != HD_LEASE_RELEASED && seen->lease == lease->number && seen->step > step)
 		step = seen->step;
 	hd_terms_put_after(&row->terms, texts->after);
+	const double expect_s = row->terms.expect_s, took_s = hd_dispatch_ran_s(row, daemon_now_s(d));
 	return (struct hd_answer_job){ .id = (int64_t)card->id, .name = card->name, .user = card->user,
 		.state = state_of(row, lease), .step = (int64_t)step, .steps = (int64_t)row->steps,
 		.priority = row->weight, .scale = row->scale,
@@ -89,8 +90,10 @@ static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jo
 		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s : -1,
 		.exit = row->state == HD_DISPATCH_OPEN ? -1 : row->exit,
 		.held = row->terms.held, .array = (int64_t)row->terms.array, .index = row->terms.index,
-		.after = texts->after, .limit_s = row->terms.limit_s, .expected_s = row->terms.expect_s,
-		.took_s = hd_dispatch_ran_s(row, daemon_now_s(d)),
+		.after = texts->after, .limit_s = row->terms.limit_s, .expected_s = expect_s,
+		.took_s = took_s,
+		.expected_error = expect_s > 0 && row->state == HD_DISPATCH_DONE ? took_s / expect_s - 1 :
+			NAN,
 		.why = why_of(d, row, lease, texts) };
 }
 

@@ -1,5 +1,7 @@
 #include "daemon/run_page.h"
 
+#include <math.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +23,8 @@ static struct hd_answer_job job_of(const struct hd_live *l)
 		.step = l->step, .steps = l->steps,
 		.priority = 1, .scale = l->target, .devices_n = l->members, .type = "",
 		.rate = l->step_ms > 0 ? 1e3 / l->step_ms : 0, .submitted_s = -1, .started_s = -1,
-		.ended_s = -1, .deadline_s = -1, .exit = l->exit, .after = "", .why = l->why };
+		.ended_s = -1, .deadline_s = -1,
+		.expected_error = NAN, .exit = l->exit, .after = "", .why = l->why };
 }
 
 static enum hd_err answer_jobs(struct run_answer *a, struct hd_diag *diag)

@@ -4,13 +4,19 @@ const facts = (rows) => el('dl', { class: 'facts' }, rows.filter((r) => r && r[1
 	el('div', {}, el('dt', {}, k), el('dd', {}, v))));
 const ago = (s) => (store.status && s >= 0 ? duration(store.status.now_s - s) + ' ago' : '');
 
+/* What was expected against what came: 0.25 is a quarter longer. */
+const howWrong = (e) => (Math.abs(e) < 0.005 ? 'as expected' : short(Math.abs(e) * 100) + ' % ' +
+	(e > 0 ? 'longer' : 'less') + ' than expected');
+
 function jobFacts(j, whole) {
 	return facts([['state', el('b', { class: j.state }, j.state)], ['steps', steps(j)],
 		['rate', j.rate > 0 ? short(j.rate) + ' steps/s' : ''],
 		['left', j.rate > 0 && j.steps > j.step && j.state === 'running' ? duration((j.steps - j.step) / j.rate) : ''],
 		['priority', short(j.priority)], ['devices', j.devices_n + ' of ' + j.scale + (j.type ? ' ' + j.type : '')],
 		['user', j.user], ['submitted', ago(j.submitted_s)], ['started', ago(j.started_s)], ['ended', ago(j.ended_s)],
-		['exit code', j.exit >= 0 ? j.exit : ''], ['lease', whole && whole.lease ? whole.lease : ''],
+		['expected', j.expected_s > 0 ? duration(j.expected_s) : ''],
+		['took', j.took_s > 0 ? duration(j.took_s) + (isNumber(j.expected_error) ? ', ' + howWrong(j.expected_error) :
+			'') : ''], ['exit code', j.exit >= 0 ? j.exit : ''], ['lease', whole && whole.lease ? whole.lease : ''],
 		['failures in a row', whole && whole.failures ? whole.failures : ''],
 		['on', whole && whole.devices ? whole.devices.join(', ') : ''],
 		['digest', whole ? whole.digest : '']]);

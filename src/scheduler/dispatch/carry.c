@@ -166,8 +166,8 @@ enum hd_err dispatch_over(struct hd_dispatch *d, struct live *j, const struct hd
 	if (!draining)
 		drain(d, j, HD_LEASE_ON_ENDED);
 	j->lease.over = j->lease_dirty = true;
-	/* it took steps before it was seen: between two looks */
-	if (j->row.from_s < 0 && j->row.done > j->first_step && !draining && !j->going)
+	/* it took steps before a worker of it was seen: between two looks */
+	if (j->row.from_s < 0 && j->row.done > j->first_step && !draining)
 		j->row.from_s = j->lease.since_s;
 	dispatch_stop_counting(d, &j->row);
 	j->going = false;
