@@ -244,7 +244,7 @@ static enum hd_err check_key(const struct sweep_reader *r, const struct hd_yaml_
 			return refuse(r, node->key_at,
 				"%s says how long a run is, and that is what steps: says",
 				node->key);
-	if (!strncmp(node->key, "model.args.", 11))
+	if (!strncmp(node->key, "model.args.", 11) || !strncmp(node->key, "graph.", 6))
 		return HD_OK;
 	for (int k = 0; k < HD_JOB_NKEYS; k++) {
 		snprintf(name[k], sizeof name[k], "%s.%s", hd_job_keys[k].table, hd_job_keys[k].key);

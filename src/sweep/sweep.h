@@ -13,7 +13,7 @@
  *	parallel: 4                       asha: trials at once (the devices of the scheduler)
  *
  * 1. Keys of the space are keys of a job that fix its result (src/job/keys.h), without those that say how
- *    long it is; a key of `model.args` is not known here and is checked with the job.
+ *    long it is; a key of `model.args` or `graph` is not known here and is checked with the job.
  * 2. Rungs: min, min eta, min eta^2, ... below max, and max. Grid, random and sobol have one, max.
  * 3. Limits: HD_SWEEP_AXES keys, HD_SWEEP_TRIALS trials, HD_SWEEP_RUNGS rungs.
  * 4. A refusal is HD_E_INPUT with file:line:column, what is wrong and what would be right.

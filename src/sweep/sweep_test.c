@@ -27,6 +27,8 @@ static void a_sweep_file_is_read(void **state)
 	CHECK(sweep.ntrials == 9 && sweep.draw == HD_SWEEP_GRID && sweep.eta == 2 && sweep.over == 5 &&
 		sweep.naxes == 2 && sweep.axis[0].kind == HD_SWEEP_AXIS_LOG && sweep.axis[1].n == 3 &&
 		!strcmp(sweep.axis[1].choice[2], "128"), "it was read as something else");
+	CHECK(!parse("job: j\nmethod: grid\nspace: {graph.hidden: [8, 16], model.args.depth: [2, 3]}\n",
+		&arena, &diag) && sweep.ntrials == 4, "%s", diag.text);
 	CHECK(!parse("job: j\nmethod: sobol\ntrials: 5\nseed: 9\nspace: {job.seed: {int: [0, 9]}}\n"
 		"metric: {name: val_accuracy}\n", &arena, &diag), "%s", diag.text);
 	CHECK(sweep.draw == HD_SWEEP_SOBOL && sweep.max && sweep.seed == 9, "not as written");
