@@ -297,7 +297,8 @@ ACT(commit)
 		.redone = n->redone, .bytes_out = all.bytes_out, .preempted = all.preempted,
 		.inverted = all.inverted, .peers_ms = c->wait_ms };
 	hd_rundir_stepped(c->spec->dir, &r, &t, a->epoch);
-	if (c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
+	if (a->step >= c->had_lines &&
+		c->end.step % (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY) == 0)
 		hd_rundir_metrics(c->spec->dir, &r, &t, a->epoch);
 	if (c->spec->watch.step)
 		c->spec->watch.step(c->spec->watch.user, n, a->step, hd_coordinator_view(c->machine));

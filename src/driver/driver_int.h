@@ -107,6 +107,8 @@ struct driver {
 	/* steps in a row, up to now, without a record; every step below `recorded` is written or counted as
 	 * lost */
 	uint64_t unrecorded, recorded;
+	/* steps below have the lines of the coordinator before: members tell of their last ones again */
+	uint64_t had_lines;
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */
 	bool bill_unkept;                 /* a worker's bill of functions could not be written */
