@@ -21,6 +21,7 @@
 	X(chaos_spot) \
 	X(chaos_lambda) \
 	X(scale) \
+	X(upgrade) \
 	X(stop) \
 	X(submit) \
 	X(jobs) \

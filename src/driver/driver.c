@@ -49,6 +49,7 @@ static void turn(struct driver *c, int64_t until)
 static void look(struct driver *c, int64_t began_ns)
 {
 	hd_failpoint_look();
+	driver_reap_inherited(c);
 	driver_look_at_local(c);
 	driver_look_at_places(c);
 	driver_ledger_look(c);
@@ -95,6 +96,8 @@ static enum hd_err verdict(struct driver *c, struct hd_driver_end *end, struct h
 	c->end.epochs = status.epoch;
 	c->end.term = status.term;
 	*end = c->end;
+	if (c->end.become[0] && !c->err)
+		return hd_fail(diag, HD_E_AGAIN, "it goes on as %s", c->end.become);
 	if (c->err)
 		return hd_fail(diag, c->err, "%s", c->diag.text);
 	enum hd_err err = hd_err_of_exit((int)c->exit_code);
@@ -112,6 +115,7 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		.until_ns = spec->lease_ns ? hd_clock_now_ns(spec->clock) + spec->lease_ns : 0 };
 	hd_arena_init(&c->messages, 0);
 	hd_host_real(&c->host);
+	driver_inherit(c);
 	hd_local_init(&c->local, &(struct hd_local_spec){ .host = &c->host, .fs = spec->fs,
 		.clock = spec->clock, .dir = spec->dir->path,
 		.argv = spec->worker_argv });
@@ -141,10 +145,12 @@ enum hd_err hd_driver_run(const struct hd_driver_spec *spec, struct hd_driver_en
 		if (err == HD_E_AGAIN)
 			hd_signal_word_set(NULL);         /* another coordinator says how it ends */
 	}
-	hd_local_finish(&c->local, GRACE_NS);
+	const bool becomes = err == HD_E_AGAIN && c->end.become[0];
+	if (!becomes)
+		hd_local_finish(&c->local, GRACE_NS);
 	driver_places_end(c);
 	driver_restore_finish(c);         /* reading may take long, and it wakes the hub */
-	if (c->ledger_ns)
+	if (c->ledger_ns && !becomes)
 		driver_ledger_close(c);
 	if (c->control.listener.net)      /* it has opened its sockets */
 		driver_sweep(c);

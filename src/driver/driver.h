@@ -17,6 +17,9 @@
  * 5. The first worker that joins fixes the kernels of the job; they are stored.
  * 6. If HD_LOCAL_ALIKE local workers in a row exit with the same code before they became members, one event
  *    says so, with the last line of their log. If no other worker is left, the run ends with that exit code.
+ * 7. Asked to go on as another program, it ends with HD_E_AGAIN and leaves its workers as they are: for
+ *    them it is a coordinator that is gone, and the program that the process becomes is the next one.
+ *    Children that a program before started are reaped.
  *
  * Threads: one; returns when the job is over. */
 #ifndef HD_DRIVER_DRIVER_H
@@ -74,6 +77,8 @@ struct hd_driver_spec {
 };
 
 struct hd_driver_end {
+	/* HD_E_AGAIN: the process is to go on as this program, with its workers as they are; "": it is not */
+	char become[HD_PATH_CAP];
 	uint64_t step;                    /* committed */
 	bool has_digest;
 	struct hd_hash digest;            /* of the last step that had one */

@@ -143,6 +143,8 @@ struct driver {
 	int64_t ledger_ns, metered_ns;
 	bool unmetered;
 	uint32_t unstored;                /* records in a row that could not be written */
+	int inherited[HD_LOCAL_CHILDREN];         /* pids of children of the program before; [ninherited] */
+	uint32_t ninherited;
 	uint32_t exit_code;
 	char exit_text[HD_MSG_TEXT + 1];
 	enum hd_err err;
@@ -278,6 +280,14 @@ HD_MUST_USE enum hd_err driver_scale(struct driver *c, uint32_t target, struct h
 /* driver_requests.c: the answer of a struct hd_control */
 HD_MUST_USE enum hd_err driver_answer(void *self, const char *what, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag);
+
+/* driver_become.c: answers "become" and "replace" */
+HD_MUST_USE enum hd_err driver_answer_become(struct driver *c, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag);
+HD_MUST_USE enum hd_err driver_answer_replace(struct driver *c, const struct hd_json *ask,
+	struct hd_json_writer *w, struct hd_diag *diag);
+void driver_inherit(struct driver *c);                  /* children of the program before */
+void driver_reap_inherited(struct driver *c);
 
 /* driver_record.c */
 HD_MUST_USE enum hd_err driver_configure(struct driver *c, struct hd_diag *diag);

@@ -247,6 +247,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	driver_places_why(c, places, sizeof places);
 	hd_functions_bill_sum(&bill, c->spec->fs, c->spec->dir->path);
 	struct hd_live live = { .goes_on = true, .exit = -1, .coordinator = self.pid,
+		.protocol = hd_hub_protocol(),
 		.name = hd_job_text(c->spec->task->job, HD_JOB_NAME), .state = state_of(c, &s),
 		.why = *places ? places : s.holding ? what_lacks(c, &s) :
 			s.changing ? "membership is changing" : "",
@@ -318,6 +319,7 @@ enum hd_err driver_answer(void *self, const char *what, const struct hd_json *as
 			struct hd_diag *);
 	} row[] = {
 		{ "status", answer_status }, { "scale", answer_scale }, { "stop", answer_stop }, { "drain", answer_drain },
+		{ "become", driver_answer_become }, { "replace", driver_answer_replace },
 		{ "shape", driver_answer_shape }, { "record", driver_answer_record }, { "dump", driver_answer_dump },
 	};
 

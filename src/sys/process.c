@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -439,6 +440,53 @@ enum hd_err hd_proc_program(char *at, size_t cap, struct hd_diag *diag)
 			cap - 1);
 	at[n] = '\0';
 	return HD_OK;
+}
+
+/* A handler of this program is none of the next one's: the system resets it. */
+enum hd_err hd_proc_become(const char *const *argv, struct hd_diag *diag)
+{
+	sigset_t none, was;
+
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, &was);
+	execve(argv[0], (char *const *)(uintptr_t)argv, environ);
+	int error = errno;
+	(void)sigprocmask(SIG_SETMASK, &was, NULL);
+	return hd_fail_errno(diag, error, "go on as", argv[0]);
+}
+
+uint32_t hd_proc_children(int *pid, uint32_t cap)
+{
+	char path[64], text[4096];
+	uint32_t n = 0;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	if (!hd_proc_text(path, text, sizeof text))
+		return 0;
+	for (char *at = text, *end; n < cap; at = end) {
+		const long one = strtol(at, &end, 10);
+		if (end == at || one <= 0)
+			break;
+		pid[n++] = (int)one;
+	}
+	return n;
+}
+
+bool hd_pid_reap(int pid)
+{
+	int status;
+
+	return waitpid(pid, &status, WNOHANG) == pid;
+}
+
+bool hd_pid_is_alike(int pid)
+{
+	struct stat own, other;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	return pid > 0 && !stat("/proc/self/exe", &own) && !stat(path, &other) &&
+		own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 enum hd_err hd_proc_runs(const char *path, struct hd_diag *diag)

@@ -92,6 +92,17 @@ int64_t hd_pid_age_ns(int pid);
 bool hd_pid_lives(int pid);
 void hd_proc_finish(struct hd_proc *proc);                /* takes zeroed and ended ones */
 
+/* This process goes on as another program, with its number, folder, environment, children and descriptors
+ * 0-2, and no signal blocked. It returns only with an error, and then is as it was. */
+HD_MUST_USE enum hd_err hd_proc_become(const char *const *argv, struct hd_diag *diag);
+/* Children of this process, those too that a program started which it was before: as many as there is room
+ * for. */
+uint32_t hd_proc_children(int *pid, uint32_t cap);
+/* True: the child has ended, and its number is void. */
+bool hd_pid_reap(int pid);
+/* It runs the file that this process does. */
+bool hd_pid_is_alike(int pid);
+
 /* This process in two, before it has threads: one goes on in a session of its own, with what it writes in the
  * file `log` (made new), and returns with pid 0 and a descriptor to tell that it has begun; the other
  * returns with the pid of that one, and waits for it to tell, or to end. */

@@ -617,6 +617,8 @@ enum hd_err hd_hub_poll(struct hd_hub *hub, int64_t until_ns, struct hd_loop_eve
 
 void hd_hub_wake(struct hd_hub *hub) { hd_loop_wake(hub->impl->peers.loop); }
 
+uint32_t hd_hub_protocol(void) { return HD_WIRE_VERSION; }
+
 void hd_hub_stats(const struct hd_hub *hub, struct hd_hub_stats *stats)
 {
 	const struct hd_hub_impl *h = hub->impl;

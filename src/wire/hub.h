@@ -215,6 +215,8 @@ int64_t hd_hub_due_ns(const struct hd_hub *hub);
 /* Sends a PING at once; the answer is reported by `probed`. At most one is queued. */
 void hd_hub_probe(struct hd_hub *hub, uint32_t worker);
 void hd_hub_wake(struct hd_hub *hub);     /* any thread: the poll under way, or the next, returns soon */
+/* The protocol that this program speaks: members of one run speak the same. */
+uint32_t hd_hub_protocol(void);
 void hd_hub_stats(const struct hd_hub *hub, struct hd_hub_stats *stats);
 
 #endif

@@ -127,6 +127,29 @@ static enum hd_err still_goes(struct hd_cmd *cmd, const struct hd_rundir *dir)
 		dir->path, hd_ending_state(&ending), (unsigned long long)ending.step);
 }
 
+#define TRY_NS INT64_C(50000000)
+
+/* With --wait as long as another process holds it. */
+static enum hd_err open_run(struct hd_cmd *cmd, struct hd_rundir *dir)
+{
+	const char *text = hd_args_text(&cmd->args, HD_OPT_WAIT_UP, "0");
+	const int64_t began_ns = hd_clock_now_ns(&cmd->clock);
+	struct hd_diag why = { "" };
+	uint64_t ms = 0;
+
+	if (hd_num_duration(text, 86400000, &ms, &why))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--wait %s: %s", text, why.text);
+	for (;;) {
+		cmd->diag.text[0] = 0;
+		enum hd_err err = hd_rundir_open(dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB],
+			&cmd->diag);
+		const int64_t waited_ns = hd_clock_now_ns(&cmd->clock) - began_ns;
+		if (err != HD_E_AGAIN || waited_ns >= (int64_t)ms * HD_NS_PER_MS)
+			return err;
+		hd_clock_wait_until(&cmd->clock, hd_clock_now_ns(&cmd->clock) + TRY_NS);
+	}
+}
+
 static enum hd_err serve_run(struct hd_cmd *cmd)
 {
 	struct hd_run_end end = { 0 };
@@ -135,7 +158,7 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 	struct hd_file lock = { 0 };
 	struct hd_run_held held = { 0 };
 
-	enum hd_err err = hd_rundir_open(&dir, &cmd->fs, &cmd->clock, cmd->args.text[HD_OPT_JOB], &cmd->diag);
+	enum hd_err err = open_run(cmd, &dir);
 	if (err)
 		return err;
 	uint64_t until = 0;
@@ -156,7 +179,7 @@ static enum hd_err serve_run(struct hd_cmd *cmd)
 		end.step = reached.driver.step;
 		end.steps = until && until < reached.steps ? until : reached.steps;
 		snprintf(end.digest, sizeof end.digest, "%s", reached.digest);
-		snprintf(end.error, sizeof end.error, "%s", err ? cmd->diag.text : "");
+		snprintf(end.error, sizeof end.error, "%.199s", err ? cmd->diag.text : "");
 		enum hd_err put = hd_run_end_put(&cmd->fs, dir.path, &end, NULL);
 		err = err ? err : put;
 	}
@@ -336,7 +359,7 @@ const struct hd_verb hd_verb_serve = {
 		"(docs/upgrade.md).\n"
 		"--job RUN: takes over the run in that folder: its members and what was decided stand "
 		"in its store. Workers do so by themselves, with --going. While another one coordinates "
-		"it, nothing is done (exit 1).\n"
+		"it, nothing is done (exit 1); with --wait TIME it is tried again for so long.\n"
 		"--job RUN --workers N: begins it, or goes on from its newest checkpoint, for N workers "
 		"(how a scheduler starts a job).\n"
 		"--new-key FILE: writes a new key for `run --listen` and `worker --join HOST:PORT`, "
@@ -345,7 +368,7 @@ const struct hd_verb hd_verb_serve = {
 	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
 		HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_REPLACE, HD_OPT_BACKUP,
 		HD_OPT_RESTORE,
-		HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WORKERS, HD_OPT_LISTEN,
+		HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WAIT_UP, HD_OPT_WORKERS, HD_OPT_LISTEN,
 		HD_OPT_KEY, HD_OPT_NEW_KEY, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE, HD_OPT_STEPS,
 		HD_OPT_SET),
 	.run = verb_serve, .test = "program_cluster.sh",

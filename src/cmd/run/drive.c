@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sys/process.h"
 #include "sys/thread.h"
 #include "run/fits.h"
 #include "run/kept_job.h"
@@ -153,6 +154,34 @@ static const char *const *worker_line(struct hd_cmd *cmd, const char *dir, uint3
 	return threads.full || steps.full ? NULL : argv;
 }
 
+/* The process goes on as another program, which takes over the run as it stands. Members may have started a
+ * coordinator meanwhile: it is waited for. */
+static enum hd_err become(struct hd_cmd *cmd, const char *program, const char *const *worker,
+	struct hd_rundir *dir)
+{
+	const char **argv = hd_arena_take(&cmd->arena, DRIVE_ARGS + 8, sizeof *argv);
+	uint32_t n = 0;
+
+	if (!argv)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the next program");
+	argv[n++] = program;
+	argv[n++] = "serve";
+	argv[n++] = "--job";
+	argv[n++] = hd_arena_text(&cmd->arena, dir->path, strlen(dir->path));
+	argv[n++] = "--wait";
+	argv[n++] = "60s";
+	if (cmd->args.has[HD_OPT_QUIET])
+		argv[n++] = "-q";
+	if (cmd->args.has[HD_OPT_JSON])
+		argv[n++] = "--json";
+	/* what its workers get after the folder that they join, --going too */
+	for (uint32_t i = 4; worker && worker[i]; i++)
+		argv[n++] = worker[i];
+	hd_rundir_sync(dir);
+	return argv[3] ? hd_proc_become(argv, &cmd->diag) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for the next program");
+}
+
 /* The workers are gone: the state is read from the disk. */
 static void put_test(struct hd_cmd *cmd, struct hd_json_writer *w, const struct hd_job *job, const char *dir)
 {
@@ -269,6 +298,8 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 	struct hd_launch_end end = { .digest = "" };
 	struct hd_launch launch;
 	struct hd_ui ui;
+	const char *const *workers = how->others_start || how->launcher || hd_job_int(job, HD_JOB_START) ?
+		NULL : worker_line(cmd, dir->path, how->target ? how->target : 1);
 
 	hd_title_set(&cmd->title, "heddle coord", "heddle: coordinator of %s", dir->path);
 	hd_ui_init(&ui, cmd);
@@ -276,8 +307,7 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 		.clock = &cmd->clock, .dir = dir, .target = how->target, .step = how->step,
 		.lease_ns = (int64_t)(how->lease_s * 1e9),
 		.launcher = how->launcher,
-		.worker_argv = how->others_start || how->launcher || hd_job_int(job, HD_JOB_START) ? NULL :
-			worker_line(cmd, dir->path, how->target ? how->target : 1),
+		.worker_argv = workers,
 		.worker = how->worker, .pace = how->pace, .profile = cmd->args.text[HD_OPT_PROFILE],
 		.stop_at = how->until ? how->until : hd_args_count(&cmd->args, HD_OPT_STEPS, 0),
 		.stop = hd_session_stop, .watch = hd_ui_watch(&ui) }, &cmd->diag);
@@ -296,5 +326,5 @@ enum hd_err hd_drive(struct hd_cmd *cmd, const struct hd_job *job, struct hd_run
 		*reached = end;
 	hd_network_wipe(&net);
 	hd_launch_close(&launch);
-	return err;
+	return err == HD_E_AGAIN && end.driver.become[0] ? become(cmd, end.driver.become, workers, dir) : err;
 }
