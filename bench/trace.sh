@@ -2,31 +2,56 @@
 # trace.sh -- what recording costs: processor time and step time of a run without a recorder, with the flight
 # recorder, and with a full trace of every step.
 #
-#	bench/trace.sh          # the table of docs/results/trace.md
+#	bench/trace.sh          # the tables of docs/results/trace.md
 #
-# The three sides take turns, and each round begins with another one: what else the machine does meets all of
-# them. Of each side the median round counts; `of off` is the median over rounds of the ratio to the round's
-# own side without a recorder, with the second least and second greatest of these ratios.
+# First what one event takes (trace_event.c, built against the libraries of the build). Then jobs whose steps
+# take about 0.1, 1, 4 and 20 ms: the three sides take turns, and each round begins with another one, so that
+# what else the machine does meets all of them. Where that is allowed, a run has one core and goes before all
+# others (chrt, taskset). Of each side the median round counts; `of off` is the median over rounds of the
+# ratio to the round's own side without a recorder, with the second least and second greatest of these ratios.
+# The step is the median of a run; processor time is that of the whole run, and what `held` looks at when it
+# ends is in it (100,000 events at most, some 50 ms).
 #
 #	HD_BENCH_JOBS     jobs of the table below (default: all)
-#	HD_BENCH_ROUNDS   rounds (default 15)
-#	HD_BENCH_STEPS    steps of a run (default 150)
+#	HD_BENCH_ROUNDS   rounds (default 7)
+#	HD_BENCH_SECONDS  of a run, about (default 2)
 set -eu
 cd "$(dirname "$0")/.."
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
-rounds=${HD_BENCH_ROUNDS:-15} steps=${HD_BENCH_STEPS:-150} jobs=${HD_BENCH_JOBS:-"small wide"}
+rounds=${HD_BENCH_ROUNDS:-7} seconds=${HD_BENCH_SECONDS:-2} jobs=${HD_BENCH_JOBS:-"small one wide twenty"}
+root=$PWD build=$(dirname "$heddle") pin=
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+chrt -r 5 taskset -c 1 true 2>/dev/null && pin="chrt -r 5 taskset -c 1"
+
+events()
+{
+	local libs=() l
+	for l in engine device pipeline data plan job graph wire cost sys trace base; do
+		libs+=("$build/libhd_$l.a")
+	done
+	"${CC:-cc}" -O2 -std=gnu17 -iquote "$root/src" -o event "$root/bench/trace_event.c" \
+		-Wl,--start-group "${libs[@]}" -Wl,--end-group -lxxhash -lm -lpthread 2>log ||
+		{ echo "bench: no table of events: $(head -n 1 log)" >&2; return 0; }
+	echo "| event | ns without a recorder | ns |"
+	echo "|---|--:|--:|"
+	$pin ./event . 200
+	echo
+}
 
 # small: instructions of a few microseconds, as many events a second as there can be; wide: of a millisecond
 job()
 {
 	case $1 in
-	small) hidden='[64, 32]' global=48 ;;
-	wide) hidden='[512, 512]' global=192 ;;
+	small) hidden='[64, 32]' global=48 us=90 ;;
+	one) hidden='[256, 192]' global=192 us=1200 ;;
+	wide) hidden='[512, 512]' global=192 us=4500 ;;
+	twenty) hidden='[1536, 768]' global=192 us=21000 ;;
+	*) echo "bench: no job $1" >&2; return 1 ;;
 	esac
+	steps=$((seconds * 1000000 / us))
 	cat >"$1.yaml" <<END
 job: {name: $1, seed: 3, steps: $steps}
 model: {use: "builtin:mlp", args: {input: [1, 16, 16], hidden: $hidden, classes: 4}}
@@ -46,7 +71,7 @@ once()
 	case $2 in off) options=(-s trace.flight_slots=0) ;; full) options=(--trace) ;; esac
 	rm -rf out
 	TIMEFORMAT='%U %S'
-	times=$({ time "$heddle" run "$1.yaml" --out out --devices 1 -q "${options[@]}" \
+	times=$({ time $pin "$heddle" run "$1.yaml" --out out --devices 1 -q "${options[@]}" \
 		>/dev/null 2>&1; } 2>&1)
 	awk -v t="$times" 'BEGIN { split(t, a, " "); printf "%.4f ", a[1] + a[2] }'
 	grep -o '"step_ms":[0-9.e+-]*' out/metrics.ndjson | cut -d: -f2 | sort -g |
@@ -71,6 +96,9 @@ table='
 		printf "%.3f | %.4f (%.4f to %.4f) |\n", step[m], rs[m], rs[low], rs[high]
 	}'
 
+events
+echo "| job, steps | recorder | processor s | of off | step ms | of off |"
+echo "|---|---|--:|--:|--:|--:|"
 for name in $jobs; do
 	job "$name"
 	rm -f off flight full
@@ -82,6 +110,6 @@ for name in $jobs; do
 		done
 	done
 	for side in off flight full; do
-		paste off "$side" | awk -v name="$name" -v side="$side" "$table"
+		paste off "$side" | awk -v name="$name, $steps" -v side="$side" "$table"
 	done
 done

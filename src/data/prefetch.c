@@ -178,8 +178,10 @@ static void settle(struct hd_prefetch *p, struct prefetch_place *place, uint32_t
 	}
 }
 
+static uint64_t now(const struct hd_prefetch *p) { return p->spec.filled ? p->spec.now(p->spec.user) : 0; }
+
 /* Under the lock. */
-static void tell(struct hd_prefetch *p, uint32_t vn, int64_t began_ns, uint64_t nrows)
+static void tell(struct hd_prefetch *p, uint32_t vn, uint64_t began, uint64_t nrows)
 {
 	uint64_t bytes = 0;
 
@@ -187,7 +189,7 @@ static void tell(struct hd_prefetch *p, uint32_t vn, int64_t began_ns, uint64_t 
 		return;
 	for (uint32_t f = 0; f < p->spec.set->nfields; f++)
 		bytes += nrows * p->spec.set->field[f].sample_bytes;
-	p->spec.filled(p->spec.user, vn, began_ns, bytes);
+	p->spec.filled(p->spec.user, vn, began, bytes);
 }
 
 static void read_ahead(void *user)
@@ -201,11 +203,11 @@ static void read_ahead(void *user)
 	hd_lock_take(&p->lock);
 	while ((place = claim(p, &step, &vn))) {
 		hd_lock_give(&p->lock);
-		const int64_t began_ns = hd_clock_now_ns(&p->clock);
+		const uint64_t began = now(p);
 		enum hd_err err = fill_place(p, step, vn, &nrows, &diag);
 		hd_lock_take(&p->lock);
 		if (!err)
-			tell(p, vn, began_ns, nrows);
+			tell(p, vn, began, nrows);
 		settle(p, place, vn, err, nrows, &diag);
 		hd_cond_wake(&p->filled);
 	}
@@ -219,6 +221,7 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 
 	assert(spec->nvns > 0 && spec->per_vn > 0 && spec->split < spec->set->nsplits &&
 		spec->nthreads <= HD_PREFETCH_THREADS);
+	assert(!spec->filled == !spec->now);
 	assert(spec->depth <= HD_PREFETCH_DEPTH &&
 		spec->sampler->count <= spec->set->split[spec->split].count);
 	spec->depth = spec->depth ? spec->depth : 2;
@@ -367,11 +370,11 @@ static enum hd_err fill_here(struct hd_prefetch *p, struct prefetch_place *place
 	place->step = step;
 	p->nfree -= p->wanted[vn];
 	hd_lock_give(&p->lock);
-	const int64_t began_ns = hd_clock_now_ns(&p->clock);
+	const uint64_t began = now(p);
 	err = fill_place(p, step, vn, &nrows, &failed);
 	hd_lock_take(&p->lock);
 	if (!err)
-		tell(p, vn, began_ns, nrows);
+		tell(p, vn, began, nrows);
 	settle(p, place, vn, err, nrows, &failed);
 	return err == HD_OK ? HD_OK : ended(p, step, diag);
 }

@@ -52,9 +52,11 @@ struct hd_prefetch_spec {
 	uint32_t limit_ms;                /* 0: HD_PREFETCH_LIMIT_MS */
 	uint32_t look_ms;                 /* a reader that sleeps looks after so long; 0: a second */
 	bool named;                       /* see 7 */
-	/* called for each place that was filled, which took from `began_ns` (of hd_clock_real()) to now.
-	 * By one thread at a time, each of which sees what the others did; NULL: not called */
-	void (*filled)(void *user, uint32_t vn, int64_t began_ns, uint64_t bytes);
+	/* called for each place that was filled, which took from `began`, as now() gave it then, to now. By
+	 * one thread at a time, each of which sees what the others did; NULL: not called, and now() neither.
+	 * now(): by any thread */
+	void (*filled)(void *user, uint32_t vn, uint64_t began, uint64_t bytes);
+	uint64_t (*now)(const void *user);
 	void *user;
 };
 

@@ -33,6 +33,15 @@ static void begin_wave(struct hd_rank *rank, uint32_t vn)
 			break;
 }
 
+/* One look at a clock is the recorder's and the counts': ns, both. */
+static uint64_t now_of(const struct hd_rank *rank)
+{
+	struct hd_recorder *recorder = rank->worker->spec.recorder;
+
+	return recorder ? hd_recorder_now_of(recorder, rank->id) :
+		(uint64_t)hd_clock_now_ns(&rank->worker->clock);
+}
+
 enum hd_err hd_rank_load(struct hd_rank *rank, uint32_t vn, struct hd_loaded *loaded)
 {
 	struct hd_worker *w = rank->worker;
@@ -43,11 +52,11 @@ enum hd_err hd_rank_load(struct hd_rank *rank, uint32_t vn, struct hd_loaded *lo
 		return HD_OK;
 	hd_vn_rows(w->task->job->per_vn, hd_rank_rows(rank), vn, &loaded->first_row, &end);
 	loaded->rows = end - loaded->first_row;
-	uint64_t began = hd_recorder_now(w->spec.recorder);
-	int64_t began_ns = hd_clock_now_ns(&w->clock);
+	const uint64_t began = now_of(rank);
 	enum hd_err err = hd_reading_take(w, step, vn, loaded->field, &nrows, &rank->diag);
-	rank->wait_data_ns += (uint64_t)(hd_clock_now_ns(&w->clock) - began_ns);
-	hd_recorder_wait(w->spec.recorder, rank->id, began, HD_WAIT_DATA);
+	const uint64_t ended = now_of(rank);
+	rank->wait_data_ns += ended - began;
+	hd_recorder_waited(w->spec.recorder, rank->id, began, ended, HD_WAIT_DATA);
 	assert(err || nrows == loaded->rows);
 	return err;
 }
@@ -390,17 +399,9 @@ static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, u
 
 	if (ins->op == HD_INS_RA || ins->op == HD_INS_RG || ins->op == HD_INS_TAKE) {
 		hd_recorder_wait(recorder, rank->id, began, HD_WAIT_TRANSFER);
-		op.ended = hd_recorder_now(recorder);
+		op.ended = hd_recorder_now_of(recorder, rank->id);
 	}
 	hd_recorder_op(recorder, rank->id, &op);
-}
-
-/* One look at a clock is the recorder's and the counts': ns, both. */
-static uint64_t now_of(const struct hd_rank *rank)
-{
-	const struct hd_recorder *recorder = rank->worker->spec.recorder;
-
-	return recorder ? hd_recorder_now(recorder) : (uint64_t)hd_clock_now_ns(&rank->worker->clock);
 }
 
 void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)

@@ -353,7 +353,7 @@ static bool await(struct hd_worker *w, const uint32_t *n)
 {
 	const struct hd_meeting_part *p = w->step->work->meeting;
 	const int64_t began = hd_clock_now_ns(&w->clock);
-	const uint64_t began_at = hd_recorder_now(w->spec.recorder);
+	const uint64_t began_at = hd_recorder_now_of(w->spec.recorder, 0);
 
 	hd_lock_take(&w->post->lock);
 	atomic_store(&w->meeting->waits, true);

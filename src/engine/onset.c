@@ -409,7 +409,7 @@ static void act(struct hd_rank *rank)
 	struct hd_bind bind;
 	enum hd_err err = HD_OK;
 	struct hd_recorder *recorder = w->spec.recorder;
-	const uint64_t began = hd_recorder_now(recorder);
+	const uint64_t began = hd_recorder_now_of(recorder, rank->id);
 
 	if (at->bucket != HD_NONE) {
 		err = bring_on(rank, at->bucket);

@@ -203,6 +203,7 @@ static enum hd_err lend(struct hd_worker *w, uint32_t vn, struct lent *a, struct
 	spec.nthreads = 0;
 	spec.depth = 1;
 	spec.named = false;
+	spec.now = NULL;
 	spec.filled = NULL;               /* the lane of reads has one writer, under the lock of the other */
 	enum hd_err err = hd_prefetch_create(&reader, &spec, diag);
 	if (err)

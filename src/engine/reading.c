@@ -58,13 +58,12 @@ void hd_reading_close(struct hd_worker *w)
 }
 
 /* user: the recorder. A probe takes the worker's away for its time (pass.c), and readers go on meanwhile. */
-static void on_filled(void *user, uint32_t vn, int64_t began_ns, uint64_t bytes)
+static void on_filled(void *user, uint32_t vn, uint64_t began, uint64_t bytes)
 {
-	struct hd_clock clock;
-
-	hd_clock_real(&clock);
-	hd_recorder_read(user, vn, hd_clock_now_ns(&clock) - began_ns, bytes);
+	hd_recorder_read(user, vn, began, bytes);
 }
+
+static uint64_t now(const void *user) { return hd_recorder_now(user); }
 
 struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 {
@@ -80,7 +79,8 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 		/* two: steps may overlap (overlap.h); those ahead read the same rows (fore.h, rule 5) */
 		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : overlaps ? 2 : 1,
 		.named = w->reading->took != NULL,
-		.filled = w->spec.recorder ? on_filled : NULL, .user = w->spec.recorder,
+		.filled = w->spec.recorder ? on_filled : NULL, .now = w->spec.recorder ? now : NULL,
+		.user = w->spec.recorder,
 	};
 }
 

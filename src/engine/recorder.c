@@ -232,31 +232,41 @@ void hd_recorder_worker_set(struct hd_recorder *r, uint32_t worker)
 	atomic_store(&r->worker, worker);
 }
 
-uint64_t hd_recorder_now(const struct hd_recorder *r)
+static uint64_t bent(const struct hd_recorder *r, uint64_t now)
 {
-	if (!r)
-		return 0;
-	const uint64_t now = hd_clock_raw_ns();
 	if (!r->offset_ns && r->rate == 0)
 		return now;
 	return now + (uint64_t)r->offset_ns + (uint64_t)(int64_t)((double)(now - r->started) * r->rate);
 }
 
+uint64_t hd_recorder_now(const struct hd_recorder *r)
+{
+	if (!r)
+		return 0;
+	return bent(r, hd_clock_raw_ns());
+}
+
+uint64_t hd_recorder_look(struct hd_recorder *r, uint32_t ring)
+{
+	return bent(r, hd_ticks_ns(&r->look[ring].at, &r->ticks));
+}
+
+uint64_t hd_recorder_now_of(struct hd_recorder *r, uint32_t rank)
+{
+	return r && rank < r->nranks ? hd_recorder_look(r, rank) : hd_recorder_now(r);
+}
+
 static void put(struct hd_recorder *r, uint32_t rank, const struct hd_event *event)
 {
-	uint8_t slot[HD_SLOT_BYTES];
-
-	if (rank >= r->nranks)
-		return;
-	hd_event_put(slot, event);
-	hd_ring_put(&r->flight.ring[rank], slot);
+	if (rank < r->nranks)
+		hd_ring_put_event(&r->flight.ring[rank], event);
 }
 
 void hd_recorder_step_begin(struct hd_recorder *r, uint64_t step)
 {
 	if (!r)
 		return;
-	const uint64_t now = hd_recorder_now(r);
+	const uint64_t now = hd_recorder_now_of(r, 0);
 	if (step >= atomic_load_explicit(&r->window.first, memory_order_acquire) &&
 		!atomic_load_explicit(&r->window.from, memory_order_relaxed)) {
 		const uint64_t count = atomic_load_explicit(&r->window.count, memory_order_relaxed);
@@ -303,7 +313,7 @@ void hd_recorder_step_end(struct hd_recorder *r, uint64_t step, bool committed)
 {
 	if (!r)
 		return;
-	const uint64_t now = hd_recorder_now(r), began = atomic_load_explicit(&r->pace.began,
+	const uint64_t now = hd_recorder_now_of(r, 0), began = atomic_load_explicit(&r->pace.began,
 		memory_order_relaxed);
 	put(r, 0, &(struct hd_event){ .t0 = now, .arg = step, .instr = committed,
 		.kind = HD_EVENT_STEP_END });
@@ -330,26 +340,30 @@ void hd_recorder_op(struct hd_recorder *r, uint32_t rank, const struct hd_record
 void hd_recorder_work(struct hd_recorder *r, uint32_t rank, enum hd_recorder_name name, uint64_t began)
 {
 	if (r)
-		put(r, rank, &(struct hd_event){ .t0 = began, .duration = hd_recorder_now(r) - began,
+		put(r, rank, &(struct hd_event){ .t0 = began, .duration = hd_recorder_now_of(r, rank) - began,
 			.arg = hd_work_arg(0, UINT32_MAX, UINT32_MAX), .name = r->name[name],
 			.instr = UINT32_MAX, .kind = HD_EVENT_OP });
 }
 
-static void wait_of(struct hd_recorder *r, uint32_t rank, uint64_t began, uint64_t arg)
+static void wait_of(struct hd_recorder *r, uint32_t rank, uint64_t began, uint64_t ended, uint64_t arg)
 {
-	const uint64_t waited_ns = hd_recorder_now(r) - began;
-
-	if (r && waited_ns >= HD_WAIT_FELT_NS)
-		put(r, rank, &(struct hd_event){ .t0 = began, .duration = waited_ns, .arg = arg,
+	if (r && ended - began >= HD_WAIT_FELT_NS)
+		put(r, rank, &(struct hd_event){ .t0 = began, .duration = ended - began, .arg = arg,
 			.kind = HD_EVENT_WAIT });
+}
+
+void hd_recorder_waited(struct hd_recorder *r, uint32_t rank, uint64_t began, uint64_t ended,
+	enum hd_wait reason)
+{
+	wait_of(r, rank, began, ended, hd_wait_arg(reason, 0));
 }
 
 void hd_recorder_wait(struct hd_recorder *r, uint32_t rank, uint64_t began, enum hd_wait reason)
 {
-	wait_of(r, rank, began, hd_wait_arg(reason, 0));
+	wait_of(r, rank, began, hd_recorder_now_of(r, rank), hd_wait_arg(reason, 0));
 }
 
 void hd_recorder_wait_for(struct hd_recorder *r, uint32_t rank, uint64_t began, uint32_t transfer)
 {
-	wait_of(r, rank, began, hd_wait_arg(HD_WAIT_TRANSFER, transfer));
+	wait_of(r, rank, began, hd_recorder_now_of(r, rank), hd_wait_arg(HD_WAIT_TRANSFER, transfer));
 }

@@ -25,7 +25,8 @@
  *    COUNTER "processor wait" after STEP_END, where it was read: ns that the thread of rank 0 could run and
  *    had no processor (sys/usage.h), since it began.
  * 4. NULL is a recorder that is off.
- * 5. Times are those of CLOCK_MONOTONIC_RAW; where failpoints are built in, HD_TRACE_CLOCK=OFFSET_NS,PPM
+ * 5. Times are those of CLOCK_MONOTONIC_RAW, of devices and readers to HD_TICKS_OFF_NS (sys/ticks.h). Where
+ *    failpoints are built in, HD_TRACE_CLOCK=OFFSET_NS,PPM
  *    makes the clock of a process run so, times 1 + its number (a coordinator's not at all): tests of the
  *    alignment know the truth.
  *
@@ -134,6 +135,8 @@ struct hd_recorder_said { char kind[24], text[320]; };
 bool hd_recorder_said(struct hd_recorder *recorder, struct hd_recorder_said *said);      /* false: nothing */
 
 uint64_t hd_recorder_now(const struct hd_recorder *recorder);      /* ticks of the events; 0 when off */
+/* The same in half the time, to HD_TICKS_OFF_NS: of the thread that writes that device's lane. */
+uint64_t hd_recorder_now_of(struct hd_recorder *recorder, uint32_t rank);
 
 /* ---- devices: the thread of the rank; step_begin, step_end: that of rank 0 ---- */
 void hd_recorder_step_begin(struct hd_recorder *recorder, uint64_t step);
@@ -142,13 +145,15 @@ struct hd_recorder_op { uint64_t began, ended, bytes; uint32_t instr, vn, stage;
 void hd_recorder_op(struct hd_recorder *recorder, uint32_t rank, const struct hd_recorder_op *op);
 /* From `began` to now. */
 void hd_recorder_wait(struct hd_recorder *recorder, uint32_t rank, uint64_t began, enum hd_wait reason);
+void hd_recorder_waited(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint64_t ended,
+	enum hd_wait reason);
 /* For that transfer. */
 void hd_recorder_wait_for(struct hd_recorder *recorder, uint32_t rank, uint64_t began, uint32_t transfer);
 /* Work of a device outside its list, from `began` to now. */
 void hd_recorder_work(struct hd_recorder *recorder, uint32_t rank, enum hd_recorder_name name,
 	uint64_t began);
 
-/* ---- transfers and reads; times as how long ago, in ns, since others count by another clock ---- */
+/* ---- transfers and reads; of transfers times as how long ago, in ns: others count by another clock ---- */
 struct hd_recorder_transfer {
 	uint64_t flow, bytes;
 	int64_t began_ago, gate_ago, first_ago, end_ago;
@@ -158,7 +163,8 @@ struct hd_recorder_transfer {
 	bool received;                    /* then there is no gate */
 };
 void hd_recorder_transfer(struct hd_recorder *recorder, const struct hd_recorder_transfer *transfer);
-void hd_recorder_read(struct hd_recorder *recorder, uint32_t vn, int64_t began_ago, uint64_t bytes);
+/* From `began`, as hd_recorder_now() gave it, to now. */
+void hd_recorder_read(struct hd_recorder *recorder, uint32_t vn, uint64_t began, uint64_t bytes);
 
 /* ---- control ---- */
 void hd_recorder_mark(struct hd_recorder *recorder, enum hd_recorder_lane lane, enum hd_recorder_name name,

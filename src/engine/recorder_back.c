@@ -280,6 +280,8 @@ static void look(struct hd_recorder *r)
 	const int dumps = hd_signal_dumps();
 
 	hd_flight_tick(&r->flight, (struct hd_tick){ now, now });
+	if (!hd_ticks_usable())           /* the kernel has changed its mind */
+		hd_ticks_forget(&r->ticks);
 	look_at_step(r);
 	if (dumps != r->back.dumps)
 		snapshot(r, "SIGQUIT");
@@ -306,11 +308,8 @@ static void beat(struct hd_recorder *r, struct hd_clock *clock, int64_t due)
 
 static void count_held(struct hd_recorder *r, uint64_t at, uint64_t ns)
 {
-	uint8_t slot[HD_SLOT_BYTES];
-
-	hd_event_put(slot, &(struct hd_event){ .t0 = at, .arg = ns, .kind = HD_EVENT_COUNTER,
-		.name = r->name[HD_RECORDED_HELD] });
-	hd_ring_put(hd_recorder_ring(r, HD_RECORDER_BEAT), slot);
+	hd_ring_put_event(hd_recorder_ring(r, HD_RECORDER_BEAT), &(struct hd_event){ .t0 = at, .arg = ns,
+		.kind = HD_EVENT_COUNTER, .name = r->name[HD_RECORDED_HELD] });
 }
 
 /* While it does not grow nothing is written; then the last time at which it had not is. */
@@ -342,8 +341,11 @@ static void run(void *user)
 	struct hd_recorder_back *b = &r->back;
 	struct hd_clock clock;
 	int64_t looked = 0;
+	const bool ticks = hd_ticks_usable();
 
 	hd_clock_real(&clock);
+	if (ticks)
+		hd_ticks_measure(&r->ticks);
 	hd_lock_take(&b->lock);
 	for (bool quit = false; !quit;) {
 		const int64_t now = hd_clock_now_ns(&clock);
@@ -357,6 +359,8 @@ static void run(void *user)
 		const bool dump = b->dump;
 		b->dump = false;
 		hd_lock_give(&b->lock);
+		if (ticks)
+			hd_ticks_measure(&r->ticks);
 		look_at_quota(r);         /* without the lock: files that may be slow to read */
 		drain(r);
 		if (dump)

@@ -11,6 +11,7 @@
 #include "sys/memory.h"
 #include "sys/signal.h"
 #include "sys/thread.h"
+#include "sys/ticks.h"
 #include "sys/usage.h"
 #include "plan/ins.h"
 #include "plan/xfer.h"
@@ -67,6 +68,9 @@ struct hd_recorder {
 	struct hd_recorder_back back;
 	uint64_t started;                 /* the clock's own time then */
 	int64_t offset_ns; double rate;   /* of a clock that a test has bent; 0 and 0 */
+	struct hd_ticks_rate ticks;
+	/* of each ring's thread: devices and readers; apart, so that none writes into another's line */
+	struct { struct hd_ticks at; uint64_t apart[5]; } look[HD_FLIGHT_RINGS];
 	uint32_t ins[HD_INS_END], xfer[HD_XFER_KINDS], name[HD_RECORDED_COUNT];
 };
 
@@ -79,6 +83,9 @@ HD_MUST_USE enum hd_err hd_recorder_place(struct hd_recorder *r, const char *fol
 HD_MUST_USE enum hd_err hd_recorder_back_start(struct hd_recorder *r, const struct hd_recorder_spec *spec,
 	struct hd_diag *diag);
 void hd_recorder_back_end(struct hd_recorder *r);        /* takes what was not started */
+
+/* recorder.c: of the thread of that ring */
+uint64_t hd_recorder_look(struct hd_recorder *r, uint32_t ring);
 
 static inline struct hd_ring_writer *hd_recorder_ring(struct hd_recorder *r, enum hd_recorder_lane lane)
 {

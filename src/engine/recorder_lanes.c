@@ -6,10 +6,7 @@
 
 static void put(struct hd_recorder *r, enum hd_recorder_lane lane, const struct hd_event *event)
 {
-	uint8_t slot[HD_SLOT_BYTES];
-
-	hd_event_put(slot, event);
-	hd_ring_put(hd_recorder_ring(r, lane), slot);
+	hd_ring_put_event(hd_recorder_ring(r, lane), event);
 }
 
 static uint64_t ago(uint64_t now, int64_t ns) { return ns > 0 && (uint64_t)ns < now ? now - (uint64_t)ns :
@@ -53,14 +50,15 @@ void hd_recorder_transfer(struct hd_recorder *r, const struct hd_recorder_transf
 	put_pair(r, HD_RECORDER_TRANSFER, &event, ext);
 }
 
-void hd_recorder_read(struct hd_recorder *r, uint32_t vn, int64_t began_ago, uint64_t bytes)
+void hd_recorder_read(struct hd_recorder *r, uint32_t vn, uint64_t began, uint64_t bytes)
 {
 	uint8_t ext[HD_SLOT_BYTES];
 
 	if (!r || !r->nranks)
 		return;
-	const uint64_t now = hd_recorder_now(r), t0 = ago(now, began_ago);
-	const struct hd_event event = { .t0 = t0, .duration = now - t0, .arg = bytes,
+	/* began: by a look of the kernel's clock, the end by the lane's own */
+	const uint64_t now = hd_recorder_look(r, r->nranks + HD_RECORDER_READER);
+	const struct hd_event event = { .t0 = began, .duration = now > began ? now - began : 0, .arg = bytes,
 		.name = r->name[HD_RECORDED_READ], .instr = vn, .flags = HD_EVENT_FLAG_EXT,
 		.kind = HD_EVENT_READ };
 	hd_event_put_transfer(ext, &(struct hd_event_transfer){ .chunks = 1, .peer = UINT16_MAX });

@@ -299,7 +299,7 @@ static void record_one_of_each(struct hd_recorder *recorder)
 	/* an end before its begin, as by two looks at a clock: of no length */
 	hd_recorder_transfer(recorder, &(struct hd_recorder_transfer){ .flow = 0xf12, .bytes = 1,
 		.began_ago = 5, .gate_ago = 6, .first_ago = 7, .end_ago = 8, .peer = 2, .received = true });
-	hd_recorder_read(recorder, 5, 2000, 77);
+	hd_recorder_read(recorder, 5, hd_recorder_now(recorder) - 2000, 77);
 	hd_recorder_probe(recorder, 9, &(struct hd_burst_probe){ 100, 5000, 5040, 190 });
 	hd_recorder_epoch(recorder, 4, "0004.plan");
 	hd_recorder_note(recorder, "plan_refused", 3, 8);
@@ -324,7 +324,7 @@ static void check_transfers(const struct hd_flight_view *view)
 		x[1].first_ns == 200 && x[1].peer == 2 && x[1].flow == 0xf11);
 	assert_string_equal(hd_names_text(view->names, view->names_used, e[1].name), "state");
 	assert_int_equal(lane_events(view, "reader", e, x, 8), 1);
-	assert_true(e[0].kind == HD_EVENT_READ && e[0].duration == 2000 && e[0].arg == 77 &&
+	assert_true(e[0].kind == HD_EVENT_READ && e[0].duration >= 2000 && e[0].arg == 77 &&
 		e[0].instr == 5);
 }
 

@@ -47,6 +47,22 @@ void hd_ring_put(struct hd_ring_writer *writer, const uint8_t slot[HD_SLOT_BYTES
 	atomic_store_explicit(&writer->ring->head, writer->head, memory_order_release);
 }
 
+void hd_ring_put_event(struct hd_ring_writer *writer, const struct hd_event *event)
+{
+	_Atomic uint64_t *to = writer->ring->word + (writer->head & writer->mask) * WORDS;
+	const uint64_t duration = event->duration < HD_EVENT_DURATION_MAX ? event->duration :
+		HD_EVENT_DURATION_MAX;
+
+	assert(event->kind != HD_SLOT_IS_EXT);
+	atomic_store_explicit(&to[0], event->t0, memory_order_release);
+	atomic_store_explicit(&to[1], duration | (uint64_t)event->flags << 48 | (uint64_t)event->kind << 56,
+		memory_order_release);
+	atomic_store_explicit(&to[2], event->name | (uint64_t)event->instr << 32, memory_order_release);
+	atomic_store_explicit(&to[3], event->arg, memory_order_release);
+	writer->head++;
+	atomic_store_explicit(&writer->ring->head, writer->head, memory_order_release);
+}
+
 void hd_ring_put_pair(struct hd_ring_writer *writer, const uint8_t slot[HD_SLOT_BYTES],
 	const uint8_t ext[HD_SLOT_BYTES])
 {

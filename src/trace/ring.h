@@ -44,6 +44,8 @@ struct hd_ring_writer { struct hd_ring *ring; uint64_t head, mask; };
 /* Empties the ring. memory: hd_ring_bytes(nslots), aligned to 8. */
 void hd_ring_init(struct hd_ring_writer *writer, void *memory, uint32_t nslots);
 void hd_ring_put(struct hd_ring_writer *writer, const uint8_t slot[HD_SLOT_BYTES]);
+/* The same slot as of hd_event_put(), made where it lies. */
+void hd_ring_put_event(struct hd_ring_writer *writer, const struct hd_event *event);
 void hd_ring_put_pair(struct hd_ring_writer *writer, const uint8_t slot[HD_SLOT_BYTES],
 	const uint8_t ext[HD_SLOT_BYTES]);
 

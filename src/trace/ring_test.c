@@ -219,9 +219,37 @@ static void a_reader_beside_the_writer_sees_whole_events_only(void **state)
 		(unsigned long long)nread, (unsigned long long)reader.nlost, (unsigned long long)total);
 }
 
+/* hd_ring_put_event() and a slot of hd_event_put() are the same bytes, whatever is in the event. */
+static void an_event_is_put_as_its_slot(void **state)
+{
+	static const uint64_t edge[] = { 0, 1, 0xff, UINT32_MAX, HD_EVENT_DURATION_MAX,
+		HD_EVENT_DURATION_MAX + 1, UINT64_MAX };
+	enum { N = sizeof edge / sizeof edge[0] };
+	_Alignas(64) static uint8_t other[sizeof memory];
+	(void)state;
+
+	for (uint32_t i = 0; i < N * N * N; i++) {
+		const struct hd_event event = { .t0 = edge[i % N], .duration = edge[i / N % N],
+			.arg = edge[i / N / N], .name = (uint32_t)edge[(i + 1) % N],
+			.instr = (uint32_t)edge[(i + 2) % N], .flags = (uint8_t)edge[i / N % N],
+			.kind = (uint8_t)(i % 255) };
+		struct hd_ring_writer one, two;
+		uint8_t slot[HD_SLOT_BYTES];
+		hd_ring_init(&one, memory, 4);
+		hd_ring_init(&two, other, 4);
+		for (uint32_t k = 0; k < 1 + i % 6; k++) {
+			hd_event_put(slot, &event);
+			hd_ring_put(&one, slot);
+			hd_ring_put_event(&two, &event);
+		}
+		assert_memory_equal(memory, other, hd_ring_bytes(4));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_event_is_put_as_its_slot),
 		cmocka_unit_test(a_snapshot_is_the_newest_events_in_order),
 		cmocka_unit_test(a_drain_takes_up_where_it_left_off),
 		cmocka_unit_test(an_extension_that_lost_its_base_is_dropped),

@@ -588,7 +588,7 @@ static enum hd_err fold_run(struct hd_elastic *e, const struct hd_command *d, ui
 	(void)HD_FAILPOINT(FOLD_BEFORE);
 	enum hd_err err = hd_dist_operands(e->worker, e->relay.root, e->relay.stage, e->relay.nroots, diag);
 
-	const uint64_t began = hd_recorder_now(e->recorder);
+	const uint64_t began = hd_recorder_now_of(e->recorder, 0);
 	for (uint32_t i = 0; i < n; i++)
 		fold[i] = (struct hd_dist_fold){ d[i].bucket, d[i].operand };
 	if (!err)
@@ -688,7 +688,7 @@ void hd_elastic_compute(struct hd_elastic *e)
 		while (run_ahead(e) && !e->adopted.shape.nstages)
 			;
 		int64_t asked_ns = hd_clock_now_ns(e->spec->clock);
-		const uint64_t asked_at = hd_recorder_now(e->recorder);
+		const uint64_t asked_at = hd_recorder_now_of(e->recorder, 0);
 		hd_elastic_lacks(e);
 		uint32_t n = hd_commands_take(&e->commands, d, HD_COMMANDS_RUN);
 		e->time.waited_ns += hd_clock_now_ns(e->spec->clock) - asked_ns;
