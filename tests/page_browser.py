@@ -163,6 +163,34 @@ def submits(b, ask):
     b.set('filter', '')
 
 
+def sweeps(b, ask):
+    """Four trials: one at the first rung, two at the last, one failed; where each line goes is known."""
+    b.go('sweeps')
+    b.until('document.querySelectorAll("#sweeps tbody tr").length === 1 && /lr/.test(main.innerText)',
+            'sweeps')
+    must('41.7 %' in b.text(), 'how many of all steps a sweep takes')
+    b.fits(ask['width'], 'sweeps')
+    b.go('sweeps/lr')
+    b.until('document.querySelectorAll("svg.plot").length === 2', 'curves and values of a sweep')
+    at = b.value('[...document.querySelectorAll("svg.plot")].map((s) => [...s.querySelectorAll("path.line")]'
+                 '.map((p) => [p.getAttribute("class"), p.getAttribute("d")]))')
+    must([[c for c, _ in plot] for plot in at] == [['line others', 'line end', 'line best']] * 2,
+         'three trials reported, the best on top:', at)
+    points = [[[float(v) for v in p.split(',')] for p in d.replace('M', '').split('L')] for _, d in at[1]]
+    top, bottom = points[2][0][1], points[0][0][1]              # learning rates 0.1 and 0.001
+    must(top < bottom and abs(points[1][0][1] - (top + bottom) / 2) < 0.2, '0.01 is halfway on a log axis')
+    must(points[0][1][1] == bottom and points[1][1][1] == points[2][1][1] == top, 'choices at both ends')
+    must(points[0][2][1] == top and points[2][2][1] == bottom and
+         abs(points[1][2][1] - (bottom + (top - bottom) / 4)) < 0.2, 'metrics on their axis:', points)
+    curve = [[float(v) for v in p.split(',')] for p in at[0][2][1].replace('M', '').split('L')]
+    must(len(curve) == 3 and curve[0][0] < curve[1][0] < curve[2][0] and
+         curve[0][1] < curve[1][1] < curve[2][1], 'the best one falls from rung to rung:', curve)
+    must(b.value('document.querySelectorAll("main tbody tr").length') == 4, 'each trial in the table')
+    must('<img src=x' in b.text(), 'why one failed, as text')
+    b.fits(ask['width'], 'a sweep')
+    b.shot(ask['shots'], 'sweep_%d' % ask['width'])
+
+
 def other_views(b, ask):
     b.go('devices')
     b.until('document.querySelectorAll("svg.plot polygon").length >= 6', 'devices over time')
@@ -249,6 +277,7 @@ def use(b, a):
             other_views(b, ask)
         else:
             looks(b, ask)
+        sweeps(b, ask)
         b.value('document.activeElement.blur()')
         b.key('1')
         b.until('document.getElementById("list")', '1 leads to the jobs')
@@ -308,7 +337,8 @@ def inject(b, a):
     b.call('Page.navigate', url=a.url + '/#token=' + a.token)
     seen = {}
     for view, has in (('jobs', 'first<img'), ('job/first', 'first<img'), ('devices', 'fast-0<img'),
-                      ('waiting', 'third<img'), ('prices', 'first<img')):
+                      ('waiting', 'third<img'), ('prices', 'first<img'), ('sweeps', 'lr<img'),
+                      ('sweeps/lr', 'batch.global=64<img')):
         b.go(view) if view != 'jobs' else None
         end = time.monotonic() + 60
         while has not in (b.value('(document.getElementById("main") || {}).innerText') or ''):

@@ -21,6 +21,23 @@ done
 expect 2 heddle top --http 127.0.0.1:0
 says 'name its folder'
 expect 3 heddle top nowhere --http 127.0.0.1:0
+# A sweep as `heddle sweep` leaves it (program_sweep.sh makes a true one).
+mkdir -p d/sweeps/lr
+cat >d/sweeps/lr/table.json <<'END'
+{"name":"lr","method":"halving","metric":"loss","goal":"min","over":true,"best":2,"steps":150,
+"exhaustive":360,"keys":[{"key":"optim.lr","kind":"log","from":0.001,"to":0.1,"values":[]},
+{"key":"batch.global","kind":"choice","from":0,"to":0,"values":["32","64"]}],"trials":[
+{"trial":0,"state":"stopped","steps":10,"metric":1.5,"rungs":[{"step":10,"metric":1.5}],"digest":"d0",
+"set":["optim.lr=0.001","batch.global=32"],"values":"optim.lr=0.001 batch.global=32","why":""},
+{"trial":1,"state":"done","steps":90,"metric":0.75,"rungs":[{"step":10,"metric":1.25},{"step":30,"metric":1},
+{"step":90,"metric":0.75}],"digest":"d1","set":["optim.lr=0.01","batch.global=64"],
+"values":"optim.lr=0.01 batch.global=64","why":""},
+{"trial":2,"state":"done","steps":90,"metric":0.5,"rungs":[{"step":10,"metric":1},{"step":30,"metric":0.75},
+{"step":90,"metric":0.5}],"digest":"d2","set":["optim.lr=0.1","batch.global=64"],
+"values":"optim.lr=0.1 batch.global=64","why":""},
+{"trial":3,"state":"failed","steps":3,"metric":"nan","rungs":[],"digest":"","set":["optim.lr=0.1",
+"batch.global=32"],"values":"optim.lr=0.1 batch.global=32","why":"<img src=x onerror=\"window.hit=1\">"}]}
+END
 heddle run long.yaml --out run --workers 2 -q >run.out 2>&1 &
 run=$!
 reach run 3

@@ -145,6 +145,18 @@ await test -S D/heddle.sock
 echo "{\"pid\":$served,\"began\":1}" >D/sweeps/.scheduler
 printf '%s\n' 'job: job.yaml' 'method: grid' 'space: {optim.lr: [0.01]}' 'steps: {max: 3}' >one.yaml
 expect 0 heddle sweep one.yaml --dir D -q
+if command -v curl >/dev/null; then
+	of() { curl -s --unix-socket D/heddle.sock "http://localhost/v1/sweeps$1" >out; }
+	of /scheduler
+	same "$(cat out)" "$(cat D/sweeps/scheduler/table.json)" "a sweep over HTTP and its table"
+	of ''
+	same "$(grep -o '"name":"[a-z]*"' out | tr '\n' ' ')" '"name":"one" "name":"scheduler" ' \
+		"sweeps over HTTP"
+	for name in nothing .scheduler ..%2f..; do
+		of "/$name"
+		grep -qE 'there is no sweep|"error"' out || failed "sweep $name over HTTP: $(cat out)"
+	done
+fi
 kill -0 $served 2>/dev/null || failed "a sweep ended a scheduler that it had not started"
 post()
 {

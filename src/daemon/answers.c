@@ -22,6 +22,8 @@
 #define TYPE(...) HD_FIELDS_ROW(struct hd_answer_type, __VA_ARGS__)
 #define HOST(...) HD_FIELDS_ROW(struct hd_answer_host, __VA_ARGS__)
 #define HOSTS(...) HD_FIELDS_ROW(struct hd_answer_hosts, __VA_ARGS__)
+#define SWEEP(...) HD_FIELDS_ROW(struct hd_answer_sweep, __VA_ARGS__)
+#define SWEEPS(...) HD_FIELDS_ROW(struct hd_answer_sweeps, __VA_ARGS__)
 #define WINDOW(...) HD_FIELDS_ROW(struct hd_answer_window, __VA_ARGS__)
 #define WINDOWS(...) HD_FIELDS_ROW(struct hd_answer_windows, __VA_ARGS__)
 #define STATUS(...) HD_FIELDS_ROW(struct hd_answer_status, __VA_ARGS__)
@@ -65,6 +67,8 @@ static const struct hd_fields_row ledger_rows[] = { HD_ANSWER_LEDGER(LEDGER) };
 static const struct hd_fields_row type_rows[] = { HD_ANSWER_TYPE(TYPE) };
 static const struct hd_fields_row host_rows[] = { HD_ANSWER_HOST(HOST) };
 static const struct hd_fields_row hosts_rows[] = { HD_ANSWER_HOSTS(HOSTS) };
+static const struct hd_fields_row sweep_rows[] = { HD_ANSWER_SWEEP(SWEEP) };
+static const struct hd_fields_row sweeps_rows[] = { HD_ANSWER_SWEEPS(SWEEPS) };
 static const struct hd_fields_row window_rows[] = { HD_ANSWER_WINDOW(WINDOW) };
 static const struct hd_fields_row windows_rows[] = { HD_ANSWER_WINDOWS(WINDOWS) };
 static const struct hd_fields_row status_rows[] = { HD_ANSWER_STATUS(STATUS) };

@@ -326,6 +326,21 @@
 	X(struct hd_fields_list, events, .of = &hd_answer_event_fields, .about = "the page")                \
 	X(int64_t, last, .about = "number of the newest event there is")
 
+/* A sweep that lies in the scheduler's folder. */
+#define HD_ANSWER_SWEEP(X)                                                                                  \
+	X(const char *, name, .about = "the sweep's")                                                       \
+	X(const char *, method, .about = "grid, random, sobol, halving or asha")                            \
+	X(const char *, metric, .about = "what is compared")                                                \
+	X(const char *, goal, .about = "min or max")                                                        \
+	X(bool, over, .about = "no trial runs any more")                                                    \
+	X(int64_t, best, .negative = true, .about = "the best trial so far; -1: none reported")             \
+	X(int64_t, steps, .about = "of all trials together")                                                \
+	X(int64_t, exhaustive, .about = "steps, if each trial ran to the last rung")                        \
+	X(int64_t, trials_n, .about = "how many trials it has")
+
+#define HD_ANSWER_SWEEPS(X)                                                                                 \
+	X(struct hd_fields_list, sweeps, .of = &hd_answer_sweep_fields, .about = "each, by name; 256 at most")
+
 #define HD_ANSWER_QUOTA(X)                                                                                  \
 	X(const char *, of, .about = "the user, account or group that shares it", .head = "of", .width = 20) \
 	X(double, devices, .about = "devices at once; -1: any", .head = "devices", .width = 8)              \
@@ -402,6 +417,8 @@
 	X(whatif,              HD_ANSWER_WHATIF,     "what a change would do")                              \
 	X(event,               HD_ANSWER_EVENT,      "an event")                                            \
 	X(events,              HD_ANSWER_EVENTS,     "a page of events")                                    \
+	X(sweep,               HD_ANSWER_SWEEP,      "a sweep at a glance")                                 \
+	X(sweeps,              HD_ANSWER_SWEEPS,     "sweeps of the scheduler's folder")                    \
 	X(quota,               HD_ANSWER_QUOTA,      "what a user, account or group may have")              \
 	X(me,                  HD_ANSWER_ME,         "the asking user")                                     \
 	X(token,               HD_ANSWER_TOKEN,      "a token")                                             \

@@ -837,6 +837,7 @@ enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *wh
 		{ "backup", answer_backup }, { "stop", answer_stop }, { "events", answer_events }, { "whatif", daemon_answer_whatif },
 		{ "scale", answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },
 		{ "waiting", daemon_show_waiting }, { "ledger", daemon_show_ledger },
+		{ "sweeps", daemon_show_sweeps }, { "sweep", daemon_show_sweep },
 		{ "history", daemon_show_history }, { "windows", daemon_show_windows },
 		{ "reserve", daemon_make_window }, { "unreserve", daemon_drop_window }, { "me", daemon_show_me }, { "tokens", daemon_show_tokens },
 		{ "token", daemon_make_token }, { "revoke", daemon_revoke_token },

@@ -185,6 +185,8 @@ typedef enum hd_err daemon_shows(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_diag *diag);
 daemon_shows daemon_show_run, daemon_show_metrics, daemon_show_waiting, daemon_show_ledger,
 	daemon_show_history;
+/* daemon_sweeps.c: sweeps that lie in the scheduler's folder. */
+daemon_shows daemon_show_sweeps, daemon_show_sweep;
 /* daemon_windows.c: the questions of frontend.h; those that are stored, to a machine before its first
  * step. */
 daemon_shows daemon_show_windows, daemon_make_window, daemon_drop_window;

@@ -39,6 +39,8 @@
  *	waiting  waitings   after?: id (0), limit?: 1..100 (50)
  *	ledger   ledger
  *	history  history    after_s?
+ *	sweeps   sweeps     of the scheduler's folder
+ *	sweep    (a sweep's table, sweep/table.h)   sweep: its name
  *	status   status
  *	hosts    hosts
  *	pools    pools

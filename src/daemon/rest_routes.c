@@ -1,3 +1,4 @@
+#include "sweep/table.h"
 #include "run/curve.h"
 #include "driver/live.h"
 #include "daemon/rest.h"
@@ -83,6 +84,10 @@ const struct hd_rest_route hd_rest_routes[] = {
 	  "what devices of each type did, since the daemon started",
 	  LIST({ "after_s", HD_REST_REAL, MAY, 0, 1e12, "only samples later than that" }),
 	  &hd_answer_history_fields },
+	{ "GET", "/v1/sweeps", HD_REST_ASK, "sweeps", false, false, "sweeps in the scheduler's folder, by name", LIST(),
+	  &hd_answer_sweeps_fields },
+	{ "GET", "/v1/sweeps/{sweep}", HD_REST_ASK, "sweep", false, false, "one sweep: its keys, its trials and what they reported",
+	  LIST({ "sweep", HD_REST_TEXT, YES, 0, NAME, "its name" }), &hd_sweep_table_fields },
 	{ "GET", "/v1/status", HD_REST_ASK, "status", false, false, "the whole cluster at a glance", LIST(),
 	  &hd_answer_status_fields },
 	{ "GET", "/v1/hosts", HD_REST_ASK, "hosts", false, false, "devices that workers are on, and which are slow across jobs", LIST(),

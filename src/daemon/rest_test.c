@@ -105,6 +105,8 @@ static void a_request_becomes_the_question_of_its_row(void **state)
 		{ "GET /v1/jobs/7/metrics?points=20 HTTP/1.1", HOST, "", "do=metrics job=7 points=20" },
 		{ "GET /v1/waiting?after=7&limit=2 HTTP/1.1", HOST, "", "do=waiting after=7 limit=2" },
 		{ "GET /v1/ledger HTTP/1.1", HOST, "", "do=ledger" },
+		{ "GET /v1/sweeps HTTP/1.1", HOST, "", "do=sweeps" },
+		{ "GET /v1/sweeps/lr-2 HTTP/1.1", HOST, "", "do=sweep sweep=lr-2" },
 		{ "GET /v1/devices/history?after_s=1.5 HTTP/1.1", HOST, "", "do=history after_s=1.5" },
 		{ "POST /v1/jobs/17/continue HTTP/1.1", HOST, "{\"until\":40,\"key\":\"k\"}",
 		  "do=continue job=17 until=40 key=k" },

@@ -143,6 +143,8 @@ HD_MUST_USE enum hd_err hd_users_by_name(const struct hd_users *users, const cha
 	X("history",  NULL,       USER,      USER)                                                 \
 	X("whatif",   NULL,       USER,      OPERATOR)                                             \
 	X("events",   NULL,       USER,      OPERATOR)    /* all: of no job, too */                  \
+	X("sweeps",   NULL,       ADMIN,     ADMIN)       /* they lie in the owner's folder */       \
+	X("sweep",    NULL,       ADMIN,     ADMIN)                                                \
 	X("status",   NULL,       USER,      OPERATOR)    /* own: its running jobs, and counts */    \
 	X("hosts",    NULL,       USER,      USER)                                                 \
 	X("pools",    NULL,       USER,      OPERATOR)    /* own: which device has which job */      \

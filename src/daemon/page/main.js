@@ -1,7 +1,7 @@
 /* Views by the part of the address behind '#', keys, and the beginning. */
 const VIEWS = [['jobs', 'Jobs', showList, '/v1/events'], ['devices', 'Devices', showDevices, '/v1/devices/history'],
 	['waiting', 'Waiting', showWaiting, '/v1/waiting'], ['prices', 'Prices', showPrices, '/v1/ledger'],
-	['submit', 'Submit', showSubmit, '/v1/jobs']];
+	['sweeps', 'Sweeps', showSweeps, '/v1/sweeps'], ['submit', 'Submit', showSubmit, '/v1/jobs']];
 let shown = 0;
 
 const offered = () => VIEWS.filter((v) => (v[0] === 'submit' ? api.has('post', v[3]) : api.has('get', v[3])));
@@ -31,7 +31,7 @@ async function route() {
 	if (inPlace)
 		clear(main);
 	try {
-		const update = one ? await one[2](into) : await showJob(into, view === 'job' ? decodeURIComponent(id || '') : 1);
+		const update = one ? await one[2](into, decodeURIComponent(id || '')) : await showJob(into, view === 'job' ? decodeURIComponent(id || '') : 1);
 		if (mine !== shown)
 			return;
 		if (!inPlace) {
