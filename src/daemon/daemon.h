@@ -40,7 +40,9 @@
  * Threads: the daemon's, the lease renewer's, and one for each policy that computes shares
  * (scheduler/dispatch.h, rule 10): meanwhile runs are polled, leases renewed, users answered. At the end the
  * daemon waits HD_DAEMON_LAST_NS for them. Questions of users to a policy (whatif, explain, whether a job
- * fits) run in the daemon's own thread and are stopped after HD_DAEMON_ANSWER_NS with an error. */
+ * fits) run in the daemon's own thread and are stopped after HD_DAEMON_ANSWER_NS with an error. Of a user
+ * that is no owner they may take what it has left of that thread (allowance.h), and are refused when that is
+ * nothing. */
 #ifndef HD_DAEMON_DAEMON_H
 #define HD_DAEMON_DAEMON_H
 
@@ -63,6 +65,7 @@ enum {
 	HD_DAEMON_FRONTENDS = 4,
 	HD_DAEMON_SOLVES = 4,
 	HD_DAEMON_QUEUED = 100000,         /* jobs that are not over */
+	HD_DAEMON_QUEUED_OF_USER = 20000,  /* and are of one user that is no owner */
 };
 
 /* Files of a run that belongs to a scheduler. */

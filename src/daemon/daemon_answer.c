@@ -197,6 +197,19 @@ static enum hd_err read_key(struct hd_daemon *d, const struct hd_json *ask, char
 	return HD_OK;
 }
 
+/* One user fills no queue for all. Its quota may be less, and is looked at for each job. */
+static enum hd_err check_queued(struct hd_daemon *d, struct hd_diag *diag)
+{
+	uint64_t n = 0;
+
+	if (!d->users || !d->by || d->by->owner || d->by->uid == HD_NO_UID)
+		return HD_OK;
+	enum hd_err err = hd_jobs_count_open(d->jobs, d->by->uid, &n, diag);
+	return err || n < HD_DAEMON_QUEUED_OF_USER ? err : hd_fail(diag, HD_E_REFUSED,
+		"you have %llu jobs that are not over, and a user may have %d: submit it when some have "
+		"ended, or cancel some", (unsigned long long)n, HD_DAEMON_QUEUED_OF_USER);
+}
+
 /* An order, made jobs by `take`. */
 static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
 	enum hd_err (*take)(struct hd_daemon *d, const struct hd_json *ask, struct hd_arena *arena,
@@ -216,6 +229,8 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 		err = hd_fail(diag, HD_E_AGAIN, "this scheduler is about to end");
 	if (!err && hd_dispatch_njobs(d->dispatch) >= HD_DAEMON_QUEUED)
 		err = hd_fail(diag, HD_E_REFUSED, "there are %d jobs that are not over", HD_DAEMON_QUEUED);
+	if (!err)
+		err = check_queued(d, diag);
 	if (err)
 		return err;
 	hd_arena_init(&arena, 0);
@@ -396,15 +411,15 @@ ANSWER(explain)
 	if (!err)
 		err = hd_jobs_get(d->jobs, id, &card, &row, &lease, diag);
 	if (!err && hd_dispatch_job(d->dispatch, id)) {
-		const atomic_bool *stop = hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS);
+		const atomic_bool *stop = hd_renewer_begin(d->renewer, daemon_answer_ns(d));
 		err = hd_dispatch_explain(d->dispatch, id, &(struct hd_dispatch_ask){
 			.now_s = daemon_now_s(d), .what_if = what_if, .stop = stop,
 			.may_see = daemon_may_see, .user = d }, &why, diag);
 		/* what would help comes from answers that were not waited for */
 		if (hd_renewer_end(d->renewer))
 			snprintf(why.more, sizeof why.more,
-				"what would help it the policy did not say within %.0f s",
-				1e-9 * HD_DAEMON_ANSWER_NS);
+				"what would help it the policy did not say within %.2g s",
+				1e-9 * (double)daemon_answer_ns(d));
 	} else if (!err)
 		snprintf(why.text, sizeof why.text, "it is %s%s%s", hd_dispatch_state_name(row.state),
 			*row.why ? ": " : "", row.why);
@@ -823,6 +838,47 @@ ANSWER(events)
 	return page.err;
 }
 
+int64_t daemon_answer_ns(const struct hd_daemon *d)
+{
+	return d->by && d->answer_ns < HD_DAEMON_ANSWER_NS ? d->answer_ns : HD_DAEMON_ANSWER_NS;
+}
+
+/* Those that may take long in this thread: they ask a policy, walk a round again, take in many jobs. */
+static bool is_costly(const char *what)
+{
+	static const char *const costly[] = { "explain", "waiting", "whatif", "submit", "continue", "scale" };
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof costly / sizeof *costly; i++)
+		any |= !strcmp(what, costly[i]);
+	return any;
+}
+
+/* Users without a number share. An owner has no limit. */
+static enum hd_err may_take_time(struct hd_daemon *d, const struct hd_caller *by, const char *what,
+	struct hd_diag *diag)
+{
+	const int64_t now_ns = hd_clock_now_ns(d->clock);
+
+	d->answer_ns = INT64_MAX;
+	if (!d->users || by->owner || !is_costly(what))
+		return HD_OK;
+	d->answer_ns = hd_allowance_left(&d->allowance, by->uid, now_ns);
+	return d->answer_ns > 0 ? HD_OK : hd_fail(diag, HD_E_AGAIN,
+		"your questions have taken what a user may have of this scheduler's time, %.0f s at once and "
+		"then 1 s in %d: ask again in %.0f s, or `heddle sched whatif`, which takes your own",
+		1e-9 * HD_ALLOWANCE_MOST_NS, HD_ALLOWANCE_PART,
+		ceil(1e-9 * (double)hd_allowance_wait(&d->allowance, by->uid, now_ns)));
+}
+
+/* Time of a processor: how busy the machine is with others is not the user's. */
+static void charge(struct hd_daemon *d, const struct hd_caller *by, const char *what, int64_t began_ns)
+{
+	if (d->users && !by->owner && is_costly(what))
+		hd_allowance_took(&d->allowance, by->uid, hd_clock_now_ns(d->clock),
+			hd_thread_cpu_ns() - began_ns);
+}
+
 enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag)
 {
@@ -848,10 +904,15 @@ enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *wh
 		return hd_fail(diag, d->broken, "%s", d->why.text);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (!strcmp(row[i].what, what)) {
+			const int64_t began_ns = hd_thread_cpu_ns();
+			enum hd_err err = may_take_time(d, by, what, diag);
+			if (err)
+				return err;
 			d->by = by;
 			d->what = what;
-			enum hd_err err = row[i].answer(d, ask, w, diag);
+			err = row[i].answer(d, ask, w, diag);
 			d->by = NULL;
+			charge(d, by, what, began_ns);
 			(void)HD_FAILPOINT(DAEMON_ANSWER);
 			return err == HD_E_INPUT && strcmp(what, "submit") != 0 ? HD_E_INVAL : err;
 		}

@@ -16,6 +16,7 @@
 #include "autoscale/fleet.h"
 #include "driver/live.h"
 #include "driver/pid_lock.h"
+#include "daemon/allowance.h"
 #include "daemon/answers.h"
 #include "daemon/daemon.h"
 #include "daemon/history.h"
@@ -103,6 +104,8 @@ struct hd_daemon {
 	/* of the question at hand; NULL: none is, or the daemon asks itself */
 	const struct hd_caller *by;
 	const char *what;
+	int64_t answer_ns;                /* of a policy's time, that its user may have for it */
+	struct hd_allowance allowance;    /* of this thread, by user */
 	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
 	/* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */
 	uint64_t taken;
@@ -262,7 +265,9 @@ HD_MUST_USE enum hd_err daemon_token_user(struct hd_daemon *d, const char *beare
 HD_MUST_USE enum hd_err daemon_find_runs(struct hd_daemon *d, struct hd_diag *diag);
 /* Of an order without its key: equal for equal orders, however they are written (submit.c). */
 struct hd_hash daemon_order_hash(const struct hd_json *ask);
-/* Whether the policy takes such a job, alone; it is waited for HD_DAEMON_ANSWER_NS at most (submit.c). */
+/* How long a policy is waited for: HD_DAEMON_ANSWER_NS, or what the user that asks has left. */
+int64_t daemon_answer_ns(const struct hd_daemon *d);
+/* Whether the policy takes such a job, alone; it is waited for daemon_answer_ns() at most (submit.c). */
 HD_MUST_USE enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row,
 	struct hd_diag *diag);
 /* Devices, weight, deadline, steps and rates, as `ask` and the job say (submit.c). */

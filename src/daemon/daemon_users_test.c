@@ -136,11 +136,63 @@ static void a_file_of_users_that_others_can_write_is_refused(void **state)
 	hd_arena_finish(&arena);
 }
 
+static int64_t still(struct hd_clock *c) { (void)c; return 1000; }
+static const struct hd_clock_ops standing = { .name = "standing", .now_ns = still };
+
+static enum hd_err ask_as(struct hd_daemon *d, const struct hd_caller *by, const char *what,
+	struct hd_diag *diag)
+{
+	struct hd_json_writer w;
+	const struct hd_json *ask;
+	struct hd_arena arena;
+	struct hd_text text;
+
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	hd_json_writer_init(&w, &text);
+	hd_json_open_object(&w, NULL);
+	assert_int_equal(hd_json_parse(&arena, "ask", "{}", 2, &ask, NULL), HD_OK);
+	diag->text[0] = '\0';
+	enum hd_err err = daemon_answer(d, by, what, ask, &w, diag);
+	hd_arena_finish(&arena);
+	return err;
+}
+
+/* Of a question without a job the scheduler says that, if it looks at the question at all. */
+static void a_user_that_took_all_its_time_waits_and_others_are_answered(void **state)
+{
+	static const char *const costly[] = { "explain", "whatif", "submit", "continue", "scale", "waiting" };
+	struct hd_clock clock = { &standing };
+	struct hd_daemon d = { .spec = &spec, .fs = &fs, .users = &users, .clock = &clock };
+	const struct hd_caller ada = { .uid = ADA }, bob = { .uid = BOB },
+		root = hd_caller_owner(0, 0, "root");
+	struct hd_diag diag = { "" };
+	(void)state;
+
+	assert_int_equal(ask_as(&d, &ada, "explain", &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "says which"), "%s", diag.text);
+	CHECK(hd_allowance_left(&d.allowance, ADA, 1000) < HD_ALLOWANCE_MOST_NS, "it took no time");
+	hd_allowance_took(&d.allowance, ADA, 1000, 3 * HD_ALLOWANCE_MOST_NS);
+	for (size_t i = 0; i < sizeof costly / sizeof *costly; i++) {
+		CHECK(ask_as(&d, &ada, costly[i], &diag) == HD_E_AGAIN, "%s: %s", costly[i], diag.text);
+		CHECK(strstr(diag.text, "2 s at once and then 1 s in 4: ask again in 1") &&
+			strstr(diag.text, "heddle sched whatif"), "%s", diag.text);
+	}
+	assert_int_equal(ask_as(&d, &ada, "me", &diag), HD_OK);
+	assert_int_equal(ask_as(&d, &bob, "explain", &diag), HD_E_INVAL);
+	assert_int_equal(ask_as(&d, &root, "explain", &diag), HD_E_INVAL);
+	for (int i = 0; i < 10; i++)
+		hd_allowance_took(&d.allowance, 0, 1000, HD_ALLOWANCE_MOST_NS);
+	assert_int_equal(ask_as(&d, &root, "explain", &diag), HD_E_INVAL);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_order_that_comes_again_finds_the_lock_of_the_first),
 		cmocka_unit_test(a_file_of_users_that_others_can_write_is_refused),
+		cmocka_unit_test(
+			a_user_that_took_all_its_time_waits_and_others_are_answered),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -6,7 +6,7 @@
 #include "daemon/daemon_int.h"
 
 /* What would be if something were different: a snapshot of the cluster as it is, asked about twice. In the
- * daemon's thread, while leases are kept: for few jobs only, and for HD_DAEMON_ANSWER_NS. */
+ * daemon's thread, while leases are kept: for few jobs only, and for daemon_answer_ns(). */
 
 enum { HD_WHATIF_JOBS = 500, HD_WHATIF_BYTES = 1 << 30, HD_WHATIF_CHANGES = 3 + 2 * HD_DISPATCH_TYPES };
 
@@ -155,15 +155,15 @@ enum hd_err daemon_answer_whatif(struct hd_daemon *d, const struct hd_json *ask,
 	hd_arena_init(&q.arena, HD_WHATIF_BYTES);
 	enum hd_err err = read_question(d, ask, &q, diag);
 	if (!err) {
-		q.set.stop = q.then.stop = hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS);
+		q.set.stop = q.then.stop = hd_renewer_begin(d->renewer, daemon_answer_ns(d));
 		err = hd_sched_what_if(&q.set, q.policy ? &q.then : NULL, &q.state, q.change, q.nchanges,
 			&q.arena, &rows, &n, diag);
 		if (hd_renewer_end(d->renewer)) {
 			hd_arena_finish(&q.arena);
 			return hd_fail(diag, HD_E_AGAIN,
-				"the policy has not answered that within %.0f s: `heddle sched whatif` "
+				"the policy has not answered that within %.2g s: `heddle sched whatif` "
 				"waits for as long as it takes",
-				1e-9 * HD_DAEMON_ANSWER_NS);
+				1e-9 * (double)daemon_answer_ns(d));
 		}
 	}
 	if (!err) {

@@ -136,6 +136,60 @@ static enum MHD_Result say_no(struct request *q, struct MHD_Connection *c, int s
 	return hand_out(q, c, &out);
 }
 
+/* ---- limits of a user ---- */
+
+static size_t connections_of(const struct hd_http *http, uint32_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < HD_HTTP_CONNECTIONS; i++)
+		n += http->connection[i].open && http->connection[i].uid == uid;
+	return n;
+}
+
+static size_t streams_of(const struct hd_http *http, uint32_t uid)
+{
+	size_t n = 0;
+
+	for (const struct hd_http_stream *s = http->streams; s; s = s->next)
+		n += !s->by.owner && s->by.uid == uid;
+	return n;
+}
+
+static void say_many(struct hd_arena *arena, struct hd_rest_response *no)
+{
+	char text[120];
+
+	snprintf(text, sizeof text,
+		"%d requests of yours are under way at once, as many as one user may have: "
+		"wait for one of them", HD_HTTP_OF_USER);
+	hd_rest_refuse(no, 429, HD_E_AGAIN, text, arena);
+}
+
+/* What it has to say is not waited for: whoever is silent would keep its connection. */
+static void turn_away(struct hd_http *http, struct hd_http_connection *c)
+{
+	struct hd_sock sock = { .net = http->listener.net, .id = c->id };
+	struct hd_rest_response no;
+	struct hd_arena arena;
+	struct hd_text text;
+	size_t n = 0;
+
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	say_many(&arena, &no);
+	hd_text_addf(&text, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+		"Connection: close\r\n\r\n", no.type, no.len);
+	hd_text_put(&text, no.body, no.len);
+	if (!text.full)
+		(void)!hd_sock_write(&sock, text.at, text.len, &n, NULL);
+	hd_arena_finish(&arena);
+	hd_sock_shut(c->id);
+	c->until_ns = INT64_MAX;                  /* the library closes it when it hears of it */
+	c->uid = HD_NO_UID;
+	http->refused++;
+}
+
 /* Written and closed with one write: lines of two servers of a folder do not mix. */
 static void note(struct request *q, const char *method, const struct hd_rest_response *out)
 {
@@ -336,6 +390,13 @@ static enum MHD_Result begin_stream(struct request *q, struct MHD_Connection *c)
 	hd_rest_reply(&http->handler, &q->way, NULL, 0, &q->arena, &page);
 	if (page.err)
 		return hand_out(q, c, &page);
+	if (!q->way.by.owner && streams_of(http, q->way.by.uid) >= HD_HTTP_STREAMS_OF_USER) {
+		char text[120];
+		snprintf(text, sizeof text,
+			"you have %d event streams, as many as one user may: end one, or ask "
+			"GET /v1/events/past", HD_HTTP_STREAMS_OF_USER);
+		return say_no(q, c, 429, HD_E_AGAIN, text);
+	}
 	if (http->nstreams == HD_HTTP_STREAMS)
 		return say_no(q, c, 503, HD_E_AGAIN,
 			"all event streams are taken: end one, or ask GET /v1/events/past");
@@ -436,6 +497,15 @@ static enum MHD_Result judge(struct request *q, struct MHD_Connection *c, const 
 		note_denied(q, method, &no);
 		return hand_out(q, c, &no);
 	}
+	struct hd_http_connection *slot = slot_of(c);
+	if (slot && !q->way.file && !q->way.by.owner && slot->uid == HD_NO_UID) {
+		slot->uid = q->way.by.uid;
+		if (connections_of(q->http, slot->uid) > HD_HTTP_OF_USER) {
+			say_many(&q->arena, &no);
+			q->admitted = false;
+			return hand_out(q, c, &no);
+		}
+	}
 	if (q->way.body_bytes && !(q->body = hd_arena_take(&q->arena, q->way.body_bytes, 1)))
 		return say_no(q, c, 507, HD_E_NOMEM, "no memory for the body");
 	return MHD_YES;
@@ -471,6 +541,15 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
 	return hand_out(q, c, &out);
 }
 
+/* Known before a word is said on a socket that all accounts can reach; its owners have no limits. */
+static uint32_t user_of(const struct hd_http *http, int id)
+{
+	struct hd_sock_user user;
+	bool known = http->shared && hd_sock_user_of(id, &user);
+
+	return known && user.uid != 0 && user.uid != hd_account_self() ? user.uid : HD_NO_UID;
+}
+
 static void connection_changed(void *user, struct MHD_Connection *c, void **slot,
 	enum MHD_ConnectionNotificationCode how)
 {
@@ -483,11 +562,15 @@ static void connection_changed(void *user, struct MHD_Connection *c, void **slot
 			at->open = false;
 		return;
 	}
+	const uint32_t uid = info ? user_of(http, info->connect_fd) : HD_NO_UID;
+	const bool many = uid != HD_NO_UID && connections_of(http, uid) >= HD_HTTP_OF_USER;
 	for (size_t i = 0; i < HD_HTTP_CONNECTIONS && info; i++)
 		if (!http->connection[i].open) {
 			http->connection[i] = (struct hd_http_connection){ true, info->connect_fd,
-				hd_clock_now_ns(http->loop->clock) + HD_HTTP_REQUEST_NS };
+				hd_clock_now_ns(http->loop->clock) + HD_HTTP_REQUEST_NS, uid };
 			*slot = &http->connection[i];
+			if (many)
+				turn_away(http, *slot);
 			return;
 		}
 }

@@ -8,7 +8,9 @@
  *    for all accounts of the machine: the handler says whose a connection is. Or "tcp:127.0.0.1:PORT",
  *    "tcp:[::1]:PORT" with    http->token. Nothing else (hd_http_where).
  * 2. One request a connection; then it ends. HD_HTTP_CONNECTIONS at once, of one address HD_HTTP_PER_ADDRESS;
- *    others wait.
+ *    others wait. Of one user HD_HTTP_OF_USER, streams among them HD_HTTP_STREAMS_OF_USER: further ones are
+ *    answered at once [429], on a shared socket before they say a word, so that no user keeps others out. An
+ *    owner has no such limit.
  * 3. A request is whole HD_HTTP_REQUEST_NS after its connection began, and an answer taken HD_HTTP_ANSWER_NS
  *    after that, or the connection is ended, however busily its bytes drip. A stream must take what there is
  *    within HD_HTTP_IDLE_S.
@@ -33,8 +35,10 @@
 #include "daemon/rest.h"
 
 enum {
-	HD_HTTP_CONNECTIONS = 64,
-	HD_HTTP_STREAMS = 8,
+	HD_HTTP_CONNECTIONS = 128,
+	HD_HTTP_STREAMS = 32,
+	HD_HTTP_OF_USER = 16,
+	HD_HTTP_STREAMS_OF_USER = 4,
 	HD_HTTP_PER_ADDRESS = 2 * HD_HTTP_STREAMS, /* a port has one address: as many questions as streams */
 	HD_HTTP_IDLE_S = 10,
 	HD_HTTP_MEMORY = 32 << 10,                 /* of a connection, in the library: twice the headers */
@@ -52,6 +56,7 @@ struct hd_http_connection {
 	bool open;
 	int id;                                   /* its descriptor, the library's */
 	int64_t until_ns;                         /* INT64_MAX: a stream */
+	uint32_t uid;                             /* whose; HD_NO_UID: an owner's, or not known yet */
 };
 
 struct hd_http {

@@ -451,6 +451,153 @@ static void streams_of_a_port_leave_room_for_questions(void **state)
 		hd_sock_close(&sock[i]);
 }
 
+/* Bearer "a" and "b" are users of that number. */
+static enum hd_err identify_users(void *self, const struct hd_credential *c, struct hd_caller *by,
+	struct hd_diag *diag)
+{
+	if (c->start_token || (c->local && c->user.uid == 0))
+		return hd_identify_owner(self, c, by, diag);
+	*by = (struct hd_caller){ .uid = c->local ? c->user.uid : (uint32_t)c->bearer[0] };
+	return c->local || strchr("ab", c->bearer[0]) ? HD_OK : HD_E_REFUSED;
+}
+
+static int open_tcp_users(void **state)
+{
+	int bad = open_tcp(state);
+
+	http.handler.identify = identify_users;
+	return bad;
+}
+
+/* Of one user of the port; what is there of its answer is in `out`, in any case the connection is open. */
+static void send_as(struct hd_sock *sock, const char *token_of, const char *line, const char *more, char *out,
+	size_t cap, const char *until)
+{
+	char bytes[500];
+	bool ended;
+	int n = snprintf(bytes, sizeof bytes,
+		"%s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n"
+		"%s\r\n", line, strrchr(http.listener.addr, ':') + 1, token_of, more);
+
+	call(sock);
+	put(sock, bytes, (size_t)n);
+	take(sock, out, cap, until, &ended);
+}
+
+static int ask_as(const char *token_of, const char *line, char *out, size_t cap)
+{
+	struct hd_sock sock = { 0 };
+
+	send_as(&sock, token_of, line, "", out, cap, "}");
+	hd_sock_close(&sock);
+	return status_of(out);
+}
+
+static void turn_until_streams(uint32_t n)
+{
+	for (int i = 0; i < 5000 && http.nstreams != n; i++) {
+		ahead_ns += HD_HTTP_PING_NS;      /* that a client left is noticed when it is spoken to */
+		turn(1000000);
+	}
+	assert_int_equal(http.nstreams, n);
+}
+
+static void a_user_that_takes_all_it_may_keeps_no_other_out(void **state)
+{
+	static const char half[] = "Content-Type: application/json\r\nContent-Length: 9\r\n";
+	struct hd_sock stream[HD_HTTP_STREAMS_OF_USER] = { 0 }, more[HD_HTTP_OF_USER] = { 0 }, other = { 0 };
+	const size_t left = HD_HTTP_OF_USER - HD_HTTP_STREAMS_OF_USER;
+	char out[8192];
+	(void)state;
+
+	last_event = 1;
+	for (size_t i = 0; i < HD_HTTP_STREAMS_OF_USER; i++)
+		send_as(&stream[i], "a", "GET /v1/events", "", out, sizeof out, "id: 1");
+	assert_int_equal(http.nstreams, HD_HTTP_STREAMS_OF_USER);
+	assert_int_equal(ask_as("a", "GET /v1/events", out, sizeof out), 429);
+	CHECK(strstr(out, "you have 4 event streams, as many as one user may: end one"), "%s", out);
+	assert_int_equal(ask_as("a", "GET /v1/status", out, sizeof out), 200);
+	for (size_t i = 0; i < left; i++) {
+		send_as(&more[i], "a", "POST /v1/stop", half, out, 1, "");
+		turn(1000000);
+	}
+	int before = asked;
+	assert_int_equal(ask_as("a", "GET /v1/status", out, sizeof out), 429);
+	CHECK(strstr(out, "16 requests of yours are under way at once") && asked == before, "%s", out);
+	send_as(&other, "b", "GET /v1/events", "", out, sizeof out, "id: 1");
+	assert_int_equal(status_of(out), 200);
+	assert_int_equal(ask_as("b", "GET /v1/status", out, sizeof out), 200);
+	assert_int_equal(ask_as(bearer, "GET /v1/status", out, sizeof out), 200);
+	for (size_t i = 0; i < left; i++)
+		hd_sock_close(&more[i]);
+	turn_until_open(HD_HTTP_STREAMS_OF_USER + 1);
+	assert_int_equal(ask_as("a", "GET /v1/status", out, sizeof out), 200);
+	hd_sock_close(&stream[0]);
+	turn_until_streams(HD_HTTP_STREAMS_OF_USER);
+	send_as(&stream[0], "a", "GET /v1/events", "", out, sizeof out, "id: 1");
+	assert_int_equal(status_of(out), 200);
+	for (size_t i = 0; i < HD_HTTP_STREAMS_OF_USER; i++)
+		hd_sock_close(&stream[i]);
+	hd_sock_close(&other);
+}
+
+static int open_shared(void **state)
+{
+	(void)state;
+	return chmod(dir, 0711);
+}
+
+static int close_shared(void **state)
+{
+	return close_server(state) || chmod(dir, 0700);
+}
+
+/* An account of this machine that only connects: each connection would have ten seconds to say something. */
+static void connections_that_say_nothing_keep_no_other_account_out(void **state)
+{
+	enum { ADA = 54321, BOB = 54322 };
+	static struct hd_sock idle[HD_HTTP_CONNECTIONS];
+	struct hd_sock sock = { 0 };
+	char out[8192];
+	uint32_t refused = 0;
+	bool ended;
+
+	if (geteuid() != 0) {
+		assert_int_equal(open_unix(state), 0);
+		SKIP("not root: there is no other account to be");
+	}
+	http = (struct hd_http){ .handler = { NULL, answer, identify_users }, .tag = 7, .shared = true };
+	ahead_ns = asked = 0;
+	struct hd_diag diag = { "" };
+	assert_int_equal(hd_loop_init(&loop, &clock_, NULL), HD_OK);
+	CHECK(!hd_http_open(&http, addr, &loop, &net, &diag), "%s", diag.text);
+	for (size_t i = 0; i < HD_HTTP_CONNECTIONS; i++) {
+		assert_int_equal(seteuid(ADA), 0);
+		enum hd_err err = hd_sock_connect(&net, http.listener.addr, &idle[i], &diag);
+		assert_int_equal(seteuid(0), 0);
+		CHECK(!err, "%s", diag.text);
+		turn(0);
+		turn(0);
+	}
+	assert_int_equal(seteuid(BOB), 0);
+	assert_int_equal(hd_sock_connect(&net, http.listener.addr, &sock, NULL), HD_OK);
+	assert_int_equal(seteuid(0), 0);
+	put(&sock, BYTES("GET /v1/status HTTP/1.1\r\n" H "\r\n"));
+	take(&sock, out, sizeof out, NULL, &ended);
+	CHECK(ended && status_of(out) == 200 && asked == 1, "bob is not answered: %s", out);
+	hd_sock_close(&sock);
+	turn_until_open(HD_HTTP_OF_USER);         /* they wait still */
+	for (size_t i = 0; i < HD_HTTP_CONNECTIONS; i++) {
+		size_t n = 0;
+		enum hd_err err = hd_sock_read(&idle[i], out, sizeof out - 1, &n, NULL);
+		out[n] = '\0';
+		refused += !err && strstr(out, "HTTP/1.1 429 ") && strstr(out,
+			"\r\n\r\n{\"error\":\"16 requests");
+		hd_sock_close(&idle[i]);
+	}
+	assert_int_equal(refused, HD_HTTP_CONNECTIONS - HD_HTTP_OF_USER);
+}
+
 static void a_port_is_served_with_its_token(void **state)
 {
 	char bytes[400], out[8192];
@@ -670,6 +817,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_address_has_some_connections, open_tcp, close_server),
 		cmocka_unit_test_setup_teardown(streams_of_a_port_leave_room_for_questions, open_tcp,
 		close_server),
+		cmocka_unit_test_setup_teardown(a_user_that_takes_all_it_may_keeps_no_other_out,
+			open_tcp_users,
+			close_server),
+		cmocka_unit_test_setup_teardown(connections_that_say_nothing_keep_no_other_account_out,
+			open_shared,
+			close_shared),
 		cmocka_unit_test_setup_teardown(a_port_is_served_with_its_token, open_tcp, close_server),
 		cmocka_unit_test_setup_teardown(only_this_machine_is_served, open_unix, close_server),
 		cmocka_unit_test_setup_teardown(a_stream_brings_events_as_they_come, open_unix, close_server),

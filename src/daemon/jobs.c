@@ -103,6 +103,7 @@ const struct hd_db_kind hd_jobs_kind = {
 		    "submitted_s ELSE started_s END, ended_s = coalesce((SELECT value FROM number " \
 		    "WHERE name = 'now_s'), submitted_s) WHERE id = ?1 AND state = 'open'") \
 	X(COUNT,    "SELECT state, count(*) FROM job GROUP BY state") \
+	X(COUNT_OPEN, "SELECT count(*) FROM owned w JOIN job j ON j.id = w.job WHERE w.uid = ? AND j.state = 'open'") \
 	X(COUNT_LEASES, "SELECT l.state, count(*) FROM lease l JOIN job j ON j.id = l.job WHERE j.state = 'open' GROUP BY l.state") \
 	X(EVENTS,   "SELECT number, at_s, t_ms, kind, job, text FROM event WHERE number > ?1 " \
 	  "AND CASE WHEN job = 0 THEN ?5 ELSE ?4 IS NULL OR " \
@@ -726,6 +727,17 @@ enum hd_err hd_jobs_count(struct hd_jobs *s, uint64_t n[HD_DISPATCH_NSTATES],
 	}
 	sqlite3_reset(s->ask[ASK_COUNT_LEASES]);
 	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "count", diag);
+}
+
+enum hd_err hd_jobs_count_open(struct hd_jobs *s, uint32_t uid, uint64_t *n, struct hd_diag *diag)
+{
+	sqlite3_stmt *ask = s->ask[ASK_COUNT_OPEN];
+
+	sqlite3_bind_int64(ask, 1, uid);
+	int code = sqlite3_step(ask);
+	*n = code == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(ask, 0) : 0;
+	sqlite3_reset(ask);
+	return code == SQLITE_ROW ? HD_OK : hd_db_fail(&s->db, code, "count", diag);
 }
 
 enum hd_err hd_jobs_events(struct hd_jobs *s, uint64_t after, uint32_t limit, uint64_t job,

@@ -139,6 +139,9 @@ HD_MUST_USE enum hd_err hd_jobs_tokens(struct hd_jobs *jobs, void (*each)(void *
 /* n[state]; leased[state of lease] of open jobs. */
 HD_MUST_USE enum hd_err hd_jobs_count(struct hd_jobs *jobs, uint64_t n[HD_DISPATCH_NSTATES],
 	uint64_t leased[HD_LEASE_NSTATES], struct hd_diag *diag);
+/* Jobs of that account that are not over. */
+HD_MUST_USE enum hd_err hd_jobs_count_open(struct hd_jobs *jobs, uint32_t uid, uint64_t *n,
+	struct hd_diag *diag);
 /* Copies, and what they are made of (backup.h). Without types (ntypes 0) no lease can be read. */
 extern const struct hd_db_kind hd_jobs_kind;
 /* Of one instant between two commits, to a file that is not there (driver/db.h, rule 4). */

@@ -438,6 +438,11 @@ static void events_are_of_an_account_of_all_jobs_or_of_the_cluster_too(void **st
 		assert_int_equal(hd_jobs_put_event(jobs, &(struct hd_jobs_event){ .job = i % 3, .kind = "k",
 			.text = "x" }, &number, NULL), HD_OK);
 	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	uint64_t open = 9;
+	assert_int_equal(hd_jobs_count_open(jobs, 7, &open, NULL), HD_OK);
+	assert_int_equal(open, 1);
+	assert_int_equal(hd_jobs_count_open(jobs, 9, &open, NULL), HD_OK);
+	assert_int_equal(open, 0);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct jobs_seen s = { 0 };
 		assert_int_equal(hd_jobs_events_of(jobs, rows[i].uid, rows[i].cluster, 0, 100, rows[i].job,

@@ -416,11 +416,12 @@ static enum hd_err read_text(const struct hd_json *ask, const char *key, char *t
 enum hd_err daemon_fits(struct hd_daemon *d, const struct hd_dispatch_job *row, struct hd_diag *diag)
 {
 	enum hd_err err = hd_dispatch_fits(d->dispatch, row, daemon_now_s(d),
-		hd_renewer_begin(d->renewer, HD_DAEMON_ANSWER_NS), diag);
+		hd_renewer_begin(d->renewer, daemon_answer_ns(d)), diag);
 
 	return hd_renewer_end(d->renewer) && !err ? hd_fail(diag, HD_E_AGAIN,
-		"policy %.64s has not said within %.0f s whether it takes such a job: try "
-		"again, or choose another policy (POST /v1/policy)", d->policy, 1e-9 * HD_DAEMON_ANSWER_NS) :
+		"policy %.64s has not said within %.2g s whether it takes such a job: try "
+		"again, or choose another policy (POST /v1/policy)", d->policy,
+		1e-9 * (double)daemon_answer_ns(d)) :
 		err;
 }
 

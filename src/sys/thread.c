@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 
@@ -114,6 +115,14 @@ enum hd_err hd_thread_start_small(struct hd_thread *thread, const char *name, vo
 	void *user, struct hd_diag *diag)
 {
 	return start(thread, name, -1, HD_THREAD_SMALL, run, user, diag);
+}
+
+int64_t hd_thread_cpu_ns(void)
+{
+	struct timespec t = { 0 };
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 void hd_thread_join(struct hd_thread *thread)

@@ -44,6 +44,9 @@ HD_MUST_USE enum hd_err hd_thread_start_small(struct hd_thread *thread, const ch
 void hd_thread_join(struct hd_thread *thread);            /* takes zeroed and joined ones */
 HD_MUST_USE enum hd_err hd_thread_pin(int core, struct hd_diag *diag);      /* the calling thread */
 
+/* Of a processor's time, what the calling thread took since it began. */
+int64_t hd_thread_cpu_ns(void);
+
 struct hd_cores {
 	unsigned n;                       /* threads worth starting: >= 1 */
 	unsigned n_affinity;              /* cores in the mask */

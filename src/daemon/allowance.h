@@ -1,0 +1,35 @@
+/* allowance.h -- how much of a thread that all share each user may take for its questions.
+ *
+ * The daemon answers in one thread; what asks a policy, or takes in a thousand jobs, takes long there. A user
+ * may have HD_ALLOWANCE_MOST_NS of it at once, and a part of the time that goes by: a user that asks much
+ * waits, the others are answered.
+ *
+ * 1. What a question takes is known when it is answered: one may take more than is left, and the next ones
+ *    wait the longer. Questions are refused while nothing is left.
+ * 2. Of at most HD_ALLOWANCE_USERS users it is known what they took; those with most left are forgotten
+ *    first, and begin with all. A user that owes is not forgotten for one that does not.
+ *
+ * Pure, a plain value; zeroed: none took any. */
+#ifndef HD_DAEMON_ALLOWANCE_H
+#define HD_DAEMON_ALLOWANCE_H
+
+#include <stdint.h>
+
+enum {
+	HD_ALLOWANCE_USERS = 64,
+	HD_ALLOWANCE_PART = 4,            /* one of so many parts of the time that goes by */
+};
+#define HD_ALLOWANCE_MOST_NS INT64_C(2000000000)
+
+struct hd_allowance {
+	uint32_t n;
+	struct hd_allowed { uint32_t uid; int64_t left_ns, at_ns; } user[HD_ALLOWANCE_USERS];
+};
+
+/* What that user has left at that time; 0 or less: nothing. */
+int64_t hd_allowance_left(const struct hd_allowance *allowance, uint32_t uid, int64_t now_ns);
+void hd_allowance_took(struct hd_allowance *allowance, uint32_t uid, int64_t now_ns, int64_t took_ns);
+/* Until it has some again; 0: it has. */
+int64_t hd_allowance_wait(const struct hd_allowance *allowance, uint32_t uid, int64_t now_ns);
+
+#endif
