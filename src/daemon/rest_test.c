@@ -9,6 +9,8 @@
 static const struct hd_key token = { { 0xab, 0xcd, 0x12 } };
 static char bearer[16 + 2 * HD_KEY_BYTES];
 static char asked[4096];                 /* what the handler was asked, "" if nothing */
+static struct hd_caller asked_by;        /* and whose question it was */
+static const struct hd_handler *handled; /* NULL: of a scheduler that has one owner */
 static enum hd_err handler_says;
 
 static void copy(char *to, size_t cap, const struct hd_json *json)
@@ -39,8 +41,8 @@ static void copy(char *to, size_t cap, const struct hd_json *json)
 static enum hd_err answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag)
 {
-	(void)by;
 	(void)self;
+	asked_by = *by;
 	copy(asked, sizeof asked, ask);
 	if (handler_says)
 		return hd_fail(diag, handler_says, "the handler says no to %s", what);
@@ -52,7 +54,8 @@ static enum hd_err answer(void *self, const struct hd_caller *by, const char *wh
 static int ask(const struct hd_rest_gate *gate, const char *line, const char *head, const char *body,
 	char *out, size_t cap)
 {
-	static const struct hd_handler handler = { NULL, answer, hd_identify_owner };
+	static const struct hd_handler owner = { NULL, answer, hd_identify_owner };
+	const struct hd_handler *handler = handled ? handled : &owner;
 	char method[40] = "", target[2048] = "", version[20] = "", lines[8192], *at = lines;
 	struct hd_rest_header header[HD_REST_HEADERS + 8];
 	struct hd_rest_request r = { method, target, version, header, 0, NULL, 0 };
@@ -71,7 +74,7 @@ static int ask(const struct hd_rest_gate *gate, const char *line, const char *he
 	asked[0] = 0;
 	hd_arena_init(&arena, 16 << 20);
 	if (hd_rest_admit(gate, &r, &arena, &way, &response))
-		hd_rest_reply(&handler, &way, body, strlen(body), &arena, &response);
+		hd_rest_reply(handler, &way, body, strlen(body), &arena, &response);
 	snprintf(out, cap, "%.*s", (int)response.len, response.body);
 	int status = response.status;
 	CHECK((status == 405) == (response.allow != NULL), "%s", line);
@@ -273,6 +276,144 @@ static void a_port_asks_for_the_token_and_its_own_name(void **state)
 	assert_int_equal(ask(&gate, "GET /v1/status HTTP/1.1", head, "", out, sizeof out), 403);
 }
 
+/* ---- users ---- */
+
+enum { USER = 1001, OPERATOR = 1002, ADMIN = 1003 };
+
+/* By the number on a socket, by the token's first letter on a port; others are none. */
+static enum hd_err identify(void *self, const struct hd_credential *c, struct hd_caller *by,
+	struct hd_diag *diag)
+{
+	static const struct { uint32_t uid; char letter; enum hd_role role; } users[] = {
+		{ USER, 'u', HD_ROLE_USER }, { OPERATOR, 'o', HD_ROLE_OPERATOR }, { ADMIN, 'a', HD_ROLE_ADMIN } };
+
+	if (c->start_token || (c->local && c->user.uid == 0))
+		return hd_identify_owner(self, c, by, diag);
+	for (size_t i = 0; i < sizeof users / sizeof *users; i++)
+		if (c->local ? c->user.uid == users[i].uid : c->bearer && *c->bearer == users[i].letter) {
+			*by = (struct hd_caller){ .uid = users[i].uid, .gid = c->user.gid,
+				.role = users[i].role };
+			snprintf(by->name, sizeof by->name, "uid-%u", users[i].uid);
+			return HD_OK;
+		}
+	return hd_fail(diag, HD_E_REFUSED, "account %u is no user of this scheduler", c->user.uid);
+}
+
+/* A request of the route with what it needs; `body` is "" for a GET. */
+static void make_request(const struct hd_rest_route *r, char line[300], char body[400])
+{
+	size_t n = (size_t)snprintf(line, 300, "%s ", r->method), b = 0;
+
+	for (const char *at = r->path; *at; at++) {
+		const char *end = *at == '{' ? strchr(at, '}') : NULL;
+		n += (size_t)snprintf(line + n, 300 - n, "%.*s", 1, end ? "7" : at);
+		at = end ? end : at;
+	}
+	snprintf(line + n, 300 - n, " HTTP/1.1");
+	body[0] = '\0';
+	for (const struct hd_rest_field *f = r->ask; f->name; f++) {
+		char in_path[80];
+		snprintf(in_path, sizeof in_path, "{%s}", f->name);
+		if (!f->needed || strstr(r->path, in_path))
+			continue;
+		const char *value = f->kind == HD_REST_BOOL ? "true" : f->kind == HD_REST_TEXTS ? "[\"a\"]" :
+			f->kind == HD_REST_INT || f->kind == HD_REST_REAL ? "1" : "\"/a\"";
+		b += (size_t)snprintf(body + b, 400 - b, "%s\"%s\":%s", b ? "," : "{", f->name, value);
+	}
+	if (b)
+		snprintf(body + b, 400 - b, "}");
+}
+
+/* As docs/rest.md says it; what is in no row all users may. */
+static enum hd_role least_role(const struct hd_rest_route *r)
+{
+	static const struct { const char *method, *path; enum hd_role role; } rows[] = {
+		{ "POST", "/v1/devices/{device}", HD_ROLE_OPERATOR }, { "POST", "/v1/windows", HD_ROLE_OPERATOR },
+		{ "POST", "/v1/windows/{window}/end", HD_ROLE_OPERATOR }, { "POST", "/v1/policy", HD_ROLE_ADMIN },
+		{ "POST", "/v1/backup", HD_ROLE_ADMIN }, { "POST", "/v1/stop", HD_ROLE_ADMIN },
+		{ "GET", "/v1/sweeps", HD_ROLE_ADMIN }, { "GET", "/v1/sweeps/{sweep}", HD_ROLE_ADMIN } };
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (!strcmp(r->method, rows[i].method) && !strcmp(r->path, rows[i].path))
+			return rows[i].role;
+	return HD_ROLE_USER;
+}
+
+/* A user, an operator, an admin, the owner, an account that is no user: on a socket, and with a token. */
+static void each_route_is_for_the_roles_that_the_document_names(void **state)
+{
+	static const struct hd_handler users = { NULL, answer, identify };
+	static const struct { uint32_t uid; const char *bearer; int role; bool owner; } cases[] = {
+		{ USER, "u", HD_ROLE_USER, false }, { OPERATOR, "o", HD_ROLE_OPERATOR, false },
+		{ ADMIN, "a", HD_ROLE_ADMIN, false }, { 0, NULL, HD_ROLE_ADMIN, true }, { 4, "x", -1, false } };
+	char line[300], body[400], head[300], *out = calloc(1, 1 << 20);
+	uint32_t refused = 0;
+	(void)state;
+
+	handled = &users;
+	for (size_t i = 0; i < HD_KEY_BYTES; i++)
+		snprintf(bearer + 2 * i, 3, "%02x", token.byte[i]);
+	for (const struct hd_rest_route *r = hd_rest_routes; r->method; r++)
+		for (size_t k = 0; k < 2 * (sizeof cases / sizeof *cases); k++) {
+			const size_t i = k / 2;
+			const bool port = k % 2, asks = r->how != HD_REST_SCHEMA &&
+				r->how != HD_REST_POLICIES;
+			const struct hd_rest_gate gate = { .token = port ? &token : NULL, .port = port ?
+				8123 : 0,
+				.handler = &users, .from = { .local = !port,
+				.user = { .uid = port ? 0 : cases[i].uid, .gid = 5 } } };
+			make_request(r, line, body);
+			snprintf(head, sizeof head, "Host: localhost%s\n%s%s%s", port ? ":8123" : "",
+				port ? "Authorization: Bearer " : "", port ? cases[i].bearer ?
+					cases[i].bearer :
+				bearer : "", port ? "\n" : "");
+			int status = ask(&gate, line, head, body, out, 1 << 20);
+			int want = cases[i].role < 0 ? port ? 401 : 403 : asks &&
+				cases[i].role < (int)least_role(r) ? 403 : 200;
+			CHECK(status == want, "%s %s as uid %u, port %d: %d %s", line, body, cases[i].uid,
+				port, status, out);
+			CHECK((asked[0] != 0) == (want == 200 && asks), "%s: the handler was asked \"%s\"",
+				line,
+				asked);
+			refused += want != 200;
+			if (!asked[0])
+				continue;
+			CHECK(asked_by.owner == cases[i].owner && (int)asked_by.role == cases[i].role &&
+				(asked_by.owner || asked_by.uid == cases[i].uid),
+					"%s: asked by uid %u, role %d",
+				line, asked_by.uid, (int)asked_by.role);
+		}
+	handled = NULL;
+	CHECK(refused > 60, "%u were refused", refused);
+	free(out);
+}
+
+/* What a client says of itself is not believed: the account of a socket counts, whatever token comes with
+ * it. */
+static void a_token_on_a_socket_changes_no_account(void **state)
+{
+	static const struct hd_handler users = { NULL, answer, identify };
+	const struct hd_rest_gate gate = { .handler = &users, .from = { .local = true,
+		.user = { .uid = USER, .gid = 5 } } };
+	static const char *const heads[] = { "Authorization: Bearer a\n", "Authorization: Bearer x\n",
+		"X-User: root\n", "X-Forwarded-For: 127.0.0.1\n", "Cookie: uid=0\n" };
+	char head[200], out[4096];
+	(void)state;
+
+	handled = &users;
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+		snprintf(head, sizeof head, HOST "%s", heads[i]);
+		assert_int_equal(ask(&gate, "POST /v1/stop HTTP/1.1", head, "", out, sizeof out), 403);
+		assert_int_equal(ask(&gate, "GET /v1/me HTTP/1.1", head, "", out, sizeof out), 200);
+		assert_int_equal(asked_by.uid, USER);
+		assert_int_equal(asked_by.gid, 5);
+	}
+	assert_int_equal(ask(&gate, "GET /v1/me HTTP/1.1",
+		HOST "Authorization: Bearer a\nAuthorization: Bearer a\n",
+		"", out, sizeof out), 400);
+	handled = NULL;
+}
+
 /* Of the page: its bytes are for everybody on this machine, and for no page of another site. */
 static void files_of_the_page_are_served_without_a_token(void **state)
 {
@@ -444,6 +585,8 @@ int main(void)
 		cmocka_unit_test(what_is_refused_has_a_status_a_reason_and_changes_nothing),
 		cmocka_unit_test(long_lines_and_many_headers_are_refused),
 		cmocka_unit_test(a_port_asks_for_the_token_and_its_own_name),
+		cmocka_unit_test(each_route_is_for_the_roles_that_the_document_names),
+		cmocka_unit_test(a_token_on_a_socket_changes_no_account),
 		cmocka_unit_test(files_of_the_page_are_served_without_a_token),
 		cmocka_unit_test(a_status_is_numbers_for_prometheus),
 		cmocka_unit_test(what_the_handler_says_becomes_a_status),
