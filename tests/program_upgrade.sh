@@ -61,7 +61,7 @@ asks=$!
 is_new() { [ "$(runs $run)" = "$new" ]; }
 await is_new
 kill -9 $asks $run
-wait $run 2>/dev/null
+wait $run $asks 2>/dev/null
 at=$(step killed)
 reach killed $((${at:-5} + 3))
 expect 0 heddle upgrade killed
@@ -71,6 +71,35 @@ await not answers_now killed
 await "$HEDDLE_BIN" ckpt digest killed >out 2>err
 has_bits_of_one killed endless.yaml "digest after an upgrade that was killed and on one device"
 passed "an upgrade that was killed in the middle is done by the next one, with the same bits"
+
+# A job of a scheduler: the scheduler first, since it starts the workers.
+served=
+trap '[ -z "$served" ] || kill -9 $served; end_jobs 2>/dev/null; rm -rf "$work"' EXIT
+is_served() { heddle status --dir D >out 2>err; }
+./old serve --dir D --pool a:2 --policy fifo --round 1 -q 2>log &
+served=$!
+await is_served || failed "the scheduler does not answer: $(cat log)"
+expect 0 heddle submit endless.yaml --dir D --scale 2 -q
+reach D/runs/1-endless 5
+two() { [ "$(pids D/runs/1-endless | wc -l)" = 2 ]; }
+await two
+expect 2 heddle upgrade D/runs/1-endless
+says 'give it this one first'
+"$HEDDLE_BIN" serve --replace --dir D --pool a:2 --policy fifo --round 1 --drain -q 2>log &
+next=$!
+wait $served
+served=$next
+await is_served || failed "the next scheduler does not answer: $(cat log)"
+await two
+expect 0 heddle upgrade D/runs/1-endless
+all_new D/runs/1-endless
+at=$(step D/runs/1-endless)
+reach D/runs/1-endless $((at + 3))
+kill $served
+wait $served
+served=
+has_bits_of_one D/runs/1-endless endless.yaml "digest of a scheduler's job after an upgrade and on one device"
+passed "so does the job of a scheduler, once that is the new program"
 
 expect 2 heddle upgrade killed
 says 'there is nothing to upgrade'

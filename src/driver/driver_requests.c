@@ -247,7 +247,7 @@ static enum hd_err answer_status(struct driver *c, const struct hd_json *ask, st
 	driver_places_why(c, places, sizeof places);
 	hd_functions_bill_sum(&bill, c->spec->fs, c->spec->dir->path);
 	struct hd_live live = { .goes_on = true, .exit = -1, .coordinator = self.pid,
-		.protocol = hd_hub_protocol(),
+		.protocol = hd_hub_protocol(), .starts = c->spec->worker_argv != NULL,
 		.name = hd_job_text(c->spec->task->job, HD_JOB_NAME), .state = state_of(c, &s),
 		.why = *places ? places : s.holding ? what_lacks(c, &s) :
 			s.changing ? "membership is changing" : "",

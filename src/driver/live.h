@@ -56,6 +56,8 @@ enum { HD_LIVE_SOCKET = 1, HD_LIVE_JSON = 2 };
 	X(int64_t, coordinator, .as = "pid", .where = HD_LIVE_SOCKET, .about = "the coordinator's process") \
 	X(int64_t, protocol, .where = HD_LIVE_SOCKET, .may_lack = true, .about = "that its members speak "  \
 		"(wire/hub.h); 0: an earlier program, which does not say it")                               \
+	X(bool, starts, .where = HD_LIVE_SOCKET, .may_lack = true, .about = "it starts workers of this "    \
+		"machine itself; else a scheduler does, or a launcher")                                     \
 	X(const char *, name, .about = "job.name")                                                          \
 	X(const char *, state, .about = "starting, running, evaluating, waiting or stopping; without a "    \
 		"coordinator new, running, evaluating, done, stopped, failed, died, ended or unknown")      \

@@ -23,6 +23,7 @@ struct upgrade {
 	struct hd_reach_misses misses;
 	int64_t said_ns;
 	int64_t members;                  /* as the run was found */
+	int64_t newest;                   /* the greatest number of a worker, before the last one was asked */
 	uint32_t replaced;
 };
 
@@ -129,7 +130,18 @@ static bool is_member(const struct upgrade *u, int64_t id)
 	return false;
 }
 
-/* Another one is started beside it, and takes its place between two steps. */
+/* One that came since the last one was asked is of what starts workers: it would come again and again. */
+static enum hd_err refuse_again(const struct upgrade *u)
+{
+	return hd_fail(&u->cmd->diag, HD_E_INVAL, u->live.starts ?
+		"%s: its coordinator became another program meanwhile, and starts that one's workers; call "
+		"this again" :
+		"%s is a run of a scheduler, which still starts workers of another program: give it this one "
+		"first (heddle serve --replace, with its options), then call this again", u->run);
+}
+
+/* Another one is started beside it, and takes its place between two steps. Of a scheduler's run it leaves
+ * first, since its device is what the next one gets; alone it would end the run. */
 static enum hd_err change_worker(struct upgrade *u, int64_t id)
 {
 	const struct hd_json *answer;
@@ -137,7 +149,17 @@ static enum hd_err change_worker(struct upgrade *u, int64_t id)
 	enum hd_err err = HD_OK;
 	char ask[64];
 
-	snprintf(ask, sizeof ask, "{\"do\":\"replace\",\"worker\":%lld}", (long long)id);
+	if (u->newest >= 0 && id > u->newest)
+		return refuse_again(u);
+	if (!u->live.starts && u->live.members < 2)
+		return hd_fail(&u->cmd->diag, HD_E_INVAL, "%s is a run of a scheduler and has one worker, "
+			"without which it does not go on: `heddle hold JOB`, then `heddle release JOB`, once "
+			"its scheduler is this program", u->run);
+	for (uint32_t i = 0; i < u->live.nworkers; i++)
+		if (!u->live.worker[i].remote && u->live.worker[i].id > u->newest)
+			u->newest = u->live.worker[i].id;
+	snprintf(ask, sizeof ask, "{\"do\":\"%s\",\"worker\":%lld}", u->live.starts ? "replace" : "drain",
+		(long long)id);
 	while (!err && u->live.goes_on && is_member(u, id)) {
 		int64_t now_ns = hd_clock_now_ns(&u->cmd->clock);
 		if (!asked_ns || now_ns - asked_ns > ASK_NS) {     /* of a coordinator that died meanwhile */
@@ -170,6 +192,7 @@ static enum hd_err verb_upgrade(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for an upgrade");
 	u->cmd = cmd;
 	u->run = cmd->args.pos[0];
+	u->newest = -1;
 	enum hd_err err = hd_proc_program(u->program, sizeof u->program, &cmd->diag);
 	err = err ? err : hd_signal_install(&cmd->diag);
 	err = err ? err : hd_live_look(cmd, u->run, &u->live);
