@@ -40,6 +40,15 @@ class Browser:
         for domain in ('Page', 'Runtime', 'Network', 'Log'):
             self.call(domain + '.enable')
 
+    def tab(self, url):
+        """Another tab of this browser; its session, to be put into self.session."""
+        was, self.session = self.session, None
+        target = self.call('Target.createTarget', url='about:blank')['targetId']
+        self.session = self.call('Target.attachToTarget', targetId=target, flatten=True)['sessionId']
+        self.call('Page.navigate', url=url)
+        session, self.session = self.session, was
+        return session, target
+
     def message(self):
         while b'\0' not in self.rest:
             got = os.read(self.read, 1 << 20)

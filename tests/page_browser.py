@@ -24,6 +24,16 @@ MARKUP = '<img src=x onerror="window.hit=1"><script>window.hit=1</script><b clas
 
 
 class Page(Browser):
+    def __init__(self, path):
+        super().__init__(path)
+        self.main = self.session
+
+    def in_tab(self, session, script):
+        was, self.session = self.session, session
+        value = self.value(script)
+        self.session = was
+        return value
+
     def until(self, script, what, seconds=SECONDS):
         end = time.monotonic() + seconds
         asked = '(() => { try { return !!(%s); } catch (e) { return false; } })()' % script
@@ -130,6 +140,9 @@ def changes(b, ask):
     b.click('set_priority')
     b.until('/priority is %s/.test(document.getElementById("said").innerText)' % number, 'another priority')
     b.until('document.querySelector(".facts").innerText.includes("%s")' % number, 'the page has it')
+    b.value('document.activeElement.blur()')
+    elsewhere(ask['a'], '/v1/jobs/third/priority', {'priority': 1.75})
+    b.until('document.getElementById("new_priority").value === "1.75"', 'what another changes is offered')
     b.set('new_scale', '2' if ask['width'] > 600 else '1')
     b.click('set_scale')
     b.until('/at once, from/.test(document.getElementById("said").innerText)', 'another size')
@@ -143,7 +156,7 @@ def submits(b, ask):
         b.set('order_' + id, text)
     b.fits(ask['width'], 'the form')
     b.shot(ask['shots'], 'submit_%d' % ask['width'])
-    b.click('order')
+    b.value('document.getElementById("order").click(), document.querySelector("main form").requestSubmit()')
     b.until('location.hash.startsWith("#/job/") && document.getElementById("cancel")',
             'submits, and shows the job')
     b.click('cancel')
@@ -159,7 +172,7 @@ def submits(b, ask):
     b.until('document.getElementById("list")', 'Escape leads back')
     b.set('filter', name)
     b.frame()
-    must(b.names() == [name], 'the new job is in the list')
+    must(b.names() == [name], 'the new job is in the list, once after two clicks')
     b.set('filter', '')
 
 
@@ -239,19 +252,82 @@ def taken_streams(a):
             return held
 
 
-def submit_elsewhere(a, job):
+def elsewhere(a, path, body):
     c = http.client.HTTPConnection(a.url.split('//')[1])
-    order = {'job': job, 'folder': '/tmp', 'name': 'elsewhere', 'held': True}
-    c.request('POST', '/v1/jobs', json.dumps(order),
+    c.request('POST', path, json.dumps(body),
               {'Authorization': 'Bearer ' + a.token, 'Content-Type': 'application/json'})
-    must(c.getresponse().status == 200, 'a job comes from elsewhere')
+    must(c.getresponse().status == 200, 'another asks for', path)
+
+
+def submit_elsewhere(a, job, name='elsewhere'):
+    elsewhere(a, '/v1/jobs', {'job': job, 'folder': '/tmp', 'name': name, 'held': True})
+
+
+def tabs(b, a, job):
+    """Seven tabs, one more than a browser has connections: one of them reads the stream, all hear."""
+    has = '[...hdPage.store.jobs.values()].some((j) => j.name === "%s")'
+    all_tabs = [(b.session, None)] + [b.tab(a.url + '/#token=' + a.token) for _ in range(6)]
+    for i, (session, _) in enumerate(all_tabs):
+        b.session = session
+        b.until('window.hdPage && hdPage.whole && !hdPage.shared.held', 'tab %d opens' % i)
+    leads = []
+    for name in ('heard', 'heard-again'):
+        submit_elsewhere(a, job, name)
+        leads.append(0)
+        for i, (session, _) in enumerate(all_tabs):
+            b.session = session
+            b.until(has % name, 'tab %d hears of it' % i)
+            leads[-1] += b.value('hdPage.shared.leads')
+        if name == 'heard':                             # the one that reads is closed: another one does
+            at = [i for i, (s, _) in enumerate(all_tabs) if b.in_tab(s, 'hdPage.shared.leads')]
+            must(len(at) == 1, 'tabs that read the stream:', len(at))
+            b.session = all_tabs.pop(at[0])[0]
+            b.call('Page.navigate', url='about:blank')
+    must(leads == [1, 1], 'one of the tabs reads the stream:', leads)
+    for session, target in all_tabs:
+        b.session = None
+        if target:
+            b.call('Target.closeTarget', targetId=target)
+    b.session = b.main
+
+
+def first_status_fails(b, a):
+    b.call('Page.navigate', url='about:blank')
+    b.events = [e for e in b.events if e['method'] != 'Fetch.requestPaused']
+    b.call('Fetch.enable', patterns=[{'urlPattern': a.url + '/v1/status', 'requestStage': 'Request'}])
+    b.call('Page.navigate', url=a.url + '/#token=' + a.token)
+    while not [e for e in b.events if e['method'] == 'Fetch.requestPaused']:
+        b.value('1')
+    paused = [e for e in b.events if e['method'] == 'Fetch.requestPaused'][0]['params']['requestId']
+    b.call('Fetch.fulfillRequest', requestId=paused, responseCode=500,
+           body=base64.b64encode(b'{"error":"the disk is full"}').decode())
+    b.until('/the disk is full/.test(document.getElementById("main").innerText)', 'says what is wrong')
+    b.call('Fetch.disable')
+    b.until('hdPage.whole', 'asks again, and opens')
+    b.events = [e for e in b.events if e['method'] != 'Fetch.requestPaused' and
+                (e['method'] != 'Log.entryAdded' or 'status of 500' not in e['params']['entry']['text'])]
+
+
+def keeps_samples(b):
+    """However long it is looked at: there are always some, and never many more than the server has."""
+    must(b.value('''(() => {
+        const s = { all: [], whole: 0 };
+        for (let at = 1; at < 20000; at += 1) {
+            const after = hdPage.samplesAfter(s);
+            const n = after ? 1 : 6000;
+            hdPage.addSamples(s, after, Array.from({ length: n }, (_, i) => ({ at_s: at + i / 6000 })));
+            if (!s.all.length || s.all.length > 2 * 6000)
+                return false;
+        }
+        return true;
+    })()'''), 'keeps samples of devices')
 
 
 def use(b, a):
     job = open(a.job, encoding='utf-8').read()
     for width, height, dark in ((1280, 800, False), (390, 780, True)):
         b.screen(width, height, dark)
-        ask = {'width': width, 'job': job, 'shots': a.shots}
+        ask = {'width': width, 'job': job, 'shots': a.shots, 'a': a}
         b.value('sessionStorage.clear()') if width == 390 else None
         if width == 1280:
             b.call('Page.navigate', url=a.url)
@@ -292,6 +368,9 @@ def use(b, a):
             b.shot(a.shots, 'job_%d_other' % width)
     must(not b.value('document.querySelectorAll("img, main script, .injected").length || window.hit'),
          'no markup of a user became any')
+    keeps_samples(b)
+    first_status_fails(b, a)
+    tabs(b, a, job)
 
 
 KEPT = {'state', 'kind', 'type', 'code', 'lease', 'policy', 'from', 'openapi'}
@@ -332,8 +411,21 @@ def spoil_paused(b):
 
 def inject(b, a):
     b.screen(1280, 800, False)
-    b.call('Fetch.enable', patterns=[{'urlPattern': a.url + '/v1/*', 'requestStage': 'Response'}])
+    patterns = [{'urlPattern': a.url + '/v1/*', 'requestStage': 'Response'}]
     b.call('Page.navigate', url='about:blank')
+    b.enter(a.url + '/#token=' + a.token)
+    b.job('first')
+    b.call('Fetch.enable', patterns=patterns)
+    end = time.monotonic() + SECONDS
+    while '-0<img' not in b.text('.facts'):             # devices, of the answer that came last
+        pump(b, 0.1)
+        if time.monotonic() > end:
+            raise SystemExit('FAILED: facts of a job are those of before: ' + b.text('.facts'))
+    print('ok: facts of a job are those of now')
+    b.call('Fetch.disable')
+    b.call('Page.navigate', url='about:blank')
+    b.events = [e for e in b.events if e['method'] != 'Fetch.requestPaused']
+    b.call('Fetch.enable', patterns=patterns)
     b.call('Page.navigate', url=a.url + '/#token=' + a.token)
     seen = {}
     for view, has in (('jobs', 'first<img'), ('job/first', 'first<img'), ('devices', 'fast-0<img'),

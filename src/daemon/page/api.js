@@ -42,9 +42,10 @@ const post = (path, body) => request('POST', path, body);
 /* A name in a path: the server takes letters, digits and -._~ alone, and no name has others. */
 const target = (path, name) => path.replace(/\{[a-z]+\}/, String(name).replace(/[^A-Za-z0-9._~-]/g, ''));
 
-/* Server-Sent Events over a request with the token, which an EventSource cannot have. `each` gets an object. */
-async function stream(path, each) {
-	const answer = await fetch(path, { headers: headers(), cache: 'no-store', credentials: 'omit' });
+/* Server-Sent Events over a request with the token, which an EventSource cannot have. `each` gets an object; `beat`
+ * is called whenever bytes come, the server's signs of life among them. */
+async function stream(path, each, beat, signal) {
+	const answer = await fetch(path, { headers: headers(), cache: 'no-store', credentials: 'omit', signal });
 
 	if (!answer.ok)
 		throw Object.assign(new Error('status ' + answer.status), { status: answer.status });
@@ -54,6 +55,7 @@ async function stream(path, each) {
 		const { value, done } = await reader.read();
 		if (done)
 			return;
+		beat();
 		const parts = (rest + text.decode(value, { stream: true })).split('\n\n');
 		rest = parts.pop();
 		for (const part of parts) {

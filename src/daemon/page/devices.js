@@ -1,7 +1,18 @@
 /* Devices by type, over time and one by one, and what puts them out of service. */
+
+/* The server thins what it has as time goes on; here more would come than it has. Then all is asked for again. */
+const SAMPLES_MORE = 4096;
+const samplesAfter = (s) => (s.all.length && s.all.length <= s.whole + SAMPLES_MORE ? s.all[s.all.length - 1].at_s : 0);
+
+function addSamples(s, after, came) {
+	s.all = after ? s.all.concat(came) : came;
+	s.whole = after ? s.whole : came.length;
+}
+
 async function showDevices(main) {
 	const plots = el('div', { class: 'plots', id: 'plots' }), rows = el('div', {}), slow = el('div', {});
-	let samples = [], after = 0, due = 0, busy = false;
+	const samples = { all: [], whole: 0 };
+	let due = 0, busy = false;
 
 	fill(main, el('h2', {}, 'Devices'), plots, slow, el('h3', {}, 'One by one'), rows,
 		api.has('post', '/v1/stop') && el('section', {}, el('h3', {}, 'End of the scheduler'),
@@ -13,13 +24,11 @@ async function showDevices(main) {
 					attempt(button, async () => { await post('/v1/stop', { drain: true }); say('It drains.'); });
 			} }, 'Drain and end')));
 	const draw = async () => {
+		const after = samplesAfter(samples);
 		const [history, pools] = await Promise.all([get('/v1/devices/history?after_s=' + after), get('/v1/pools')]);
-		samples = samples.concat(history.samples);
-		after = samples.length ? samples[samples.length - 1].at_s : 0;
-		if (samples.length > 4096)
-			samples = [], after = 0;
+		addSamples(samples, after, history.samples);
 		fill(clear(plots), pools.pools.map((p) => {
-			const of = samples.filter((s) => s.type === p.type);
+			const of = samples.all.filter((s) => s.type === p.type);
 			return of.length > 1 && areas(p.type, of.map((s) => ({ at: s.at_s - history.now_s,
 				values: [s.busy, s.free, s.lost] })), ['busy', 'free', 'lost'], ['busy', 'free', 'out of service'],
 				(v) => (v > -0.5 ? 'now' : '-' + duration(-v)));

@@ -118,6 +118,7 @@ function section(title, path, draw) {
 async function showJob(main, id) {
 	const at = target('/v1/jobs/{job}', id);
 	const first = await get(at), j0 = store.jobs.get(first.id) || first;
+	let whole = first;
 	const head = el('div', {}), acts = el('div', {}), parts = [];
 	const add = (has, title, path, draw) => api.has('get', has) && parts.push(section(title, path, draw));
 
@@ -125,7 +126,7 @@ async function showJob(main, id) {
 	add('/v1/jobs/{job}/why', 'Why', at + '/why?policy=false', jobWhy);
 	add('/v1/jobs/{job}/metrics', 'Curve', at + '/metrics', (a) => jobCurve(a.points));
 	add('/v1/jobs/{job}/run', 'Workers', at + '/run', jobWorkers);
-	parts.push(section('Ledger', at, paidOf));
+	parts.push(section('Ledger', at, (a) => { whole = a; changed(); return paidOf(a); }));
 	add('/v1/events/past', 'What happened', '/v1/events/past?limit=1000&job=' + first.id, (a) =>
 		table(['when', 'what', ''], a.events.slice(-50).reverse().map((e) => [new Date(e.t * 1000).toLocaleString(), e.kind,
 			e.text]), 'Nothing yet.'));
@@ -133,15 +134,18 @@ async function showJob(main, id) {
 		acts, parts, el('section', {}, el('h3', {}, 'Timeline'),
 		el('p', { class: 'soft' }, 'What each worker did, instant by instant; the first command writes a page.'),
 		el('pre', {}, 'heddle trace open ' + (first.run || '') + '\nheddle trace analyze ' + (first.run || ''))));
-	fill(clear(acts), jobActions(store.jobs.get(first.id)));
-	let state = first.state, due = 0;
+	let state = first.state, due = 0, offered = '';
 	return () => {
 		const j = store.jobs.get(first.id), now = performance.now();
-		if (j.state !== state) {
-			fill(clear(acts), jobActions(j));
+		const offers = [j.state, j.priority, j.scale].join(' ');
+		if (j.state !== state)
 			due = 0;
+		/* what is about to be changed stays as it is typed */
+		if (j.state !== state || (offers !== offered && !acts.contains(document.activeElement))) {
+			fill(clear(acts), jobActions(j));
+			offered = offers;
 		}
-		fill(clear(head), jobFacts(j, first), j.why ? el('p', { class: 'why' }, j.why) : null);
+		fill(clear(head), jobFacts(j, whole), j.why ? el('p', { class: 'why' }, j.why) : null);
 		state = j.state;
 		if (now < due)
 			return;

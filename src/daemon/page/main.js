@@ -103,19 +103,23 @@ async function begin() {
 			api.paths = (await get('/v1/schema')).paths;
 			if (api.has('get', '/v1/events'))
 				await beginEvents();
+			await loadStatus();
 			good = true;
 		} catch (e) {
-			if (e.status === 401)
+			if (e.status === 401) {
 				await askToken(true);
-			else
-				await new Promise((done) => { alive(false); setTimeout(done, 2000); });
+			} else {
+				fill(clear($('main')), el('p', { class: 'bad' }, e.message + ' It is asked again.'));
+				alive(false);
+				await new Promise((done) => setTimeout(done, 2000));
+			}
 		}
+	alive(true);
 	const first = loadJobs();
 	if (offered().length) {
 		fill(clear($('tabs')), offered().map(([view, text]) => el('a', { href: '#/' + view, 'data-view': view }, text)));
 		$('tabs').hidden = false;
 	}
-	await loadStatus();
 	await route();
 	window.hdPage.ready = performance.now();
 	await first.catch(() => alive(false));
@@ -127,7 +131,7 @@ async function begin() {
 	poll();
 }
 
-window.hdPage = { ready: 0, whole: 0, view: '', store };
+window.hdPage = { ready: 0, whole: 0, view: '', store, shared, samplesAfter, addSamples };
 addEventListener('hashchange', route);
 addEventListener('keydown', onKey);
 addEventListener('resize', () => { drawRows(); });

@@ -96,6 +96,8 @@ function alive(yes) {
 }
 
 function onEvent(event) {
+	if (event.number <= store.last)
+		return;                   // it came by another way already
 	store.last = Math.max(store.last, event.number);
 	store.news.push(event);
 	if (store.news.length > 200)
@@ -107,39 +109,83 @@ function onEvent(event) {
 	changed();
 }
 
+/* A browser has six connections to an origin, and a tab that keeps one for events leaves none to the seventh. So
+ * one tab reads the stream, the one that has the lock, and passes on what comes; when it is closed another one
+ * does. Tabs with another token see other events: lock and channel are of a token. */
+const shared = { channel: null, leads: false, heard: 0, held: [] };
+const SILENT_MS = 40000;          // the server speaks every 15 s
+
+function pass(event) {
+	onEvent(event);
+	shared.channel.postMessage({ event });
+}
+
 /* Before jobs are loaded: what happens meanwhile is asked about again. */
 async function beginEvents() {
 	store.last = (await get('/v1/events/past?limit=1&after=2147483647')).last;
 }
 
-async function catchUp() {
+async function catchUp(each) {
 	let page;
 
 	do {
 		page = await get('/v1/events/past?limit=1000&after=' + store.last);
-		page.events.forEach(onEvent);
+		page.events.forEach(each);
 	} while (page.events.length === 1000);
 }
 
 /* Where all streams are taken, what happened is asked for again and again. */
-async function follow() {
+async function lead(until) {
 	let wait = 1000;
 
-	for (;;) {
+	while (!until.aborted) {
 		let most = 15000;
 		try {
-			await catchUp();
+			await catchUp(pass);
 			alive(true);
-			await stream('/v1/events?after=' + store.last, (event) => { wait = 1000; onEvent(event); });
+			await stream('/v1/events?after=' + store.last, (event) => { wait = 1000; pass(event); },
+				() => shared.channel.postMessage({}), until);
 		} catch (e) {
-			if (e.status === 503)
+			if (e.status === 503 || e.status === 429)
 				most = 2000;
-			else
+			else if (!until.aborted)
 				alive(false);
 		}
 		await new Promise((done) => setTimeout(done, wait));
 		wait = Math.min(2 * wait, most);
 	}
+}
+
+/* What comes before this tab knows all of before waits until it does. */
+async function follow() {
+	const name = 'heddle ' + api.token;
+
+	if (!navigator.locks || !window.BroadcastChannel)
+		return;                   // poll() asks for what happened
+	shared.channel = new BroadcastChannel(name);
+	shared.channel.onmessage = ({ data }) => {
+		shared.heard = performance.now();
+		if (data.event && shared.held)
+			shared.held.push(data.event);
+		else if (data.event)
+			onEvent(data.event);
+	};
+	/* a page that is left may be kept by the browser as it is, with its lock, and come back */
+	const join = async () => {
+		const until = new AbortController();
+		addEventListener('pagehide', () => until.abort(), { once: true });
+		shared.held = [];
+		navigator.locks.request(name, { signal: until.signal }, () => new Promise((leave) => {
+			until.signal.addEventListener('abort', leave);
+			shared.leads = true;
+			lead(until.signal);
+		})).catch(() => {}).finally(() => { shared.leads = false; });
+		await catchUp(onEvent).catch(() => alive(false));
+		shared.held.forEach(onEvent);
+		shared.held = null;
+	};
+	addEventListener('pageshow', (e) => { if (e.persisted) join(); });
+	await join();
 }
 
 /* What no event says: how far jobs that run are, in what is on the screen. */
@@ -157,6 +203,9 @@ async function poll() {
 				await refresh(new Set(shown));
 			else if (!store.status)
 				await loadJobs();
+			/* the tab that reads the stream may be held up by its browser */
+			if (!shared.leads && api.has('get', '/v1/events') && performance.now() > shared.heard + SILENT_MS)
+				await catchUp(onEvent);
 			alive(true);
 		} catch (e) {
 			alive(false);

@@ -6,16 +6,20 @@ async function showSubmit(main) {
 	const route_ = api.paths['/v1/jobs'].post;
 	const has = route_.requestBody.content['application/json'].schema.properties;
 	const fields = SUBMIT_FIELDS.filter(([name]) => has[name]);
+	let key = '', sent = '';
 	const read = () => {
-		const body = { job: $('order_job').value, folder: $('order_folder').value.trim(),
-			key: crypto.getRandomValues(new Uint32Array(4)).reduce((a, v) => a + v.toString(16).padStart(8, '0'), '') };
+		const body = { job: $('order_job').value, folder: $('order_folder').value.trim() };
 		const set = $('order_set').value.split('\n').map((l) => l.trim()).filter((l) => l);
 		if (set.length)
 			body.set = set;
 		for (const [name, type] of fields)
 			if ($('order_' + name).value !== '')
 				body[name] = type === 'number' ? Number($('order_' + name).value) : $('order_' + name).value;
-		return body;
+		/* as long as the form says the same it is the same order: two clicks, or one whose answer was lost */
+		if (JSON.stringify(body) !== sent)
+			key = crypto.getRandomValues(new Uint32Array(4)).reduce((a, v) => a + v.toString(16).padStart(8, '0'), '');
+		sent = JSON.stringify(body);
+		return { ...body, key };
 	};
 	const file = el('input', { type: 'file', 'aria-label': 'read a job file', accept: '.yaml,.yml,.json,.txt',
 		onchange: async (e) => { if (e.target.files[0]) $('order_job').value = await e.target.files[0].text(); } });
