@@ -8,6 +8,7 @@
 #
 # Where there is no Slurm, or no root, slurm_begin puts slurm_fake.sh in its place, and slurm_is_real is
 # false.
+# v1 and v2 have the feature v100, the others k80.
 # Partition `all` is the default; `high` goes before it and requeues its jobs. Ports are of this test alone.
 # Nothing of a Slurm that is installed here for other uses is touched.
 
@@ -91,7 +92,8 @@ slurm_settings()        # folder, first port
 	END
 	for node in "${slurm_nodes[@]}"; do
 		i=$((i + 1))
-		echo "NodeName=$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + i))"
+		echo "NodeName=$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + i))" \
+			"Feature=$(case $node in v*) echo v100 ;; *) echo k80 ;; esac)"
 	done
 	cat <<-END
 	PartitionName=DEFAULT Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO

@@ -2,19 +2,23 @@
 # slurm_fake.sh -- as little of Slurm as a launcher asks for, where there is none: called as sbatch, squeue,
 # scancel
 # or sinfo it does what these do with batch jobs of one node, by files in the folder FAKE_SLURM. squeue is its
-# scheduler, too: what waits begins when it is called. Not a test of Slurm, but of what is said to it.
+# scheduler, too: what waits begins when it is called; with a file `again` in the folder also as
+# it is submitted and, once its node is free, after it was preempted. Not a test of Slurm, but of what is said
+# to it.
 at=$FAKE_SLURM
 
 of() { cat "$at/jobs/$1/$2" 2>/dev/null; }
 put() { echo "$3" >"$at/jobs/$1/$2"; }
 jobs() { ls "$at/jobs" 2>/dev/null; }
+feature() { case $1 in v*) echo v100 ;; *) echo k80 ;; esac; }
 
 begin()         # job, node
 {
 	put "$1" node "$2"
 	put "$1" state RUNNING
 	rm -f "$at/jobs/$1/code"
-	SLURM_JOB_ID=${1/_/} SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_LOCALID=0 SLURMD_NODENAME=$2 \
+	SLURM_JOB_ID=${1/_/} SLURM_ARRAY_JOB_ID=${1%_*} SLURM_ARRAY_TASK_ID=${1#*_} \
+		SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_LOCALID=0 SLURMD_NODENAME=$2 \
 		SLURM_CPUS_ON_NODE=2 \
 		SLURM_TASKS_PER_NODE=1 setsid bash -c '
 		bash "$0/script" >>"$(cat "$0/log")" 2>&1 </dev/null &
@@ -31,6 +35,7 @@ schedule()
 	for job in $(jobs); do
 		[ "$(of "$job" state)" = RUNNING ] && [ -e "$at/jobs/$job/code" ] || continue
 		case $(of "$job" next):$(of "$job" code) in
+		PREEMPTED:*) put "$job" state PREEMPTED; put "$job" next '' ;;
 		PENDING:*) put "$job" state PENDING; put "$job" next ''; put "$job" reason BeginTime
 			put "$job" restarts 1 ;;
 		*:0) put "$job" state COMPLETED ;;
@@ -40,8 +45,10 @@ schedule()
 	done
 	[ ! -e "$at/closed" ] || return
 	for job in $(jobs); do
-		[ "$(of "$job" state)" = PENDING ] && [ -z "$(of "$job" restarts)" ] || continue
+		[ "$(of "$job" state)" = PENDING ] || continue
+		[ -z "$(of "$job" restarts)" ] || [ -e "$at/again" ] || continue
 		for node in v1 v2 k1 k2; do
+			[[ $(feature $node) == "$(of "$job" feature)"* ]] || continue
 			busy=$(grep -lx RUNNING "$at"/jobs/*/state 2>/dev/null | while read -r one; do
 				cat "${one%/state}/node"; done)
 			[[ $'\n'$busy$'\n' != *$'\n'$node$'\n'* ]] && [ ! -e "$at/down.$node" ] || continue
@@ -55,7 +62,10 @@ schedule()
 end() { put "$1" state CANCELLED; kill "$(of "$1" pid)" 2>/dev/null; }
 
 case ${0##*/} in
-sinfo) [[ " $* " == *' -p nope '* ]] || printf '%s|127.0.0.1|idle\n' v1 v2 k1 k2 ;;
+sinfo)
+	[[ " $* " != *' -p nope '* ]] || exit 0
+	for node in v1 v2 k1 k2; do echo "$node|127.0.0.1|idle|(null)|$(feature $node)"; done
+	;;
 sbatch)
 	for word; do
 		case $word in
@@ -68,18 +78,23 @@ sbatch)
 		echo "sbatch: error: Requested node configuration is not available" >&2
 		exit 1
 	fi
+	exec 7>"$at/lock.id"
+	flock 7
 	id=$(($(cat "$at/last" 2>/dev/null || echo 0) + 1))
 	echo $id >"$at/last"
+	exec 7>&-
 	for i in $(seq 0 "$last"); do
 		mkdir -p "$at/new/${id}_$i"
 		cp "$script" "$at/new/${id}_$i/script"
 		sed -n 's/^#SBATCH --job-name=//p' "$script" >"$at/new/${id}_$i/name"
+		sed -n 's/^#SBATCH --constraint=//p' "$script" >"$at/new/${id}_$i/feature"
 		sed -n "s/^#SBATCH --output=\"\(.*\)%A_%a\(.*\)\"$/\1${id}_$i\2/p" "$script" \
 			>"$at/new/${id}_$i/log"
 		echo PENDING >"$at/new/${id}_$i/state"
 		mv "$at/new/${id}_$i" "$at/jobs/"
 	done
 	echo $id
+	[ ! -e "$at/again" ] || schedule
 	;;
 squeue)
 	schedule
@@ -109,8 +124,12 @@ scancel)
 preempt)        # node: its job has to go, and is in the queue again
 	for job in $(jobs); do
 		[ "$(of "$job" node)" = "$1" ] && [ "$(of "$job" state)" = RUNNING ] || continue
-		put "$job" next PENDING
+		put "$job" next "$(grep -q '^#SBATCH --no-requeue' "$at/jobs/$job/script" && echo PREEMPTED ||
+			echo PENDING)"
 		kill "$(of "$job" pid)"
+		[ -e "$at/again" ] || continue
+		until [ -e "$at/jobs/$job/code" ]; do sleep 0.05; done
+		schedule
 	done
 	;;
 esac

@@ -210,6 +210,12 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(LOG,         0,   "log",           TEXT,   "FILE",    "write every decision, one JSON object a line")    \
 	X(LAUNCH,      0,   "launch",        WORD,   "local|ssh|slurm", "what starts workers (launch.kind)") \
 	X(PLACES,      0,   "nodes",         TEXT,   "N[..M]",  "workers on other machines, one a node: M are asked for, with N it begins") \
+	X(LENT_NODES,  0,   "nodes",         TEXT,   "[N..]M",  "with --launch: batch jobs of one node, as many as jobs ask for, N at least, M at most") \
+	X(LENT_FROM,   0,   "partition",     TEXT,   "NAME",    "with --launch: Slurm's partition (default: the cluster's)") \
+	X(LENT_AS,     0,   "account",       TEXT,   "NAME",    "with --launch: Slurm's account") \
+	X(LENT_FOR,    0,   "time",          TEXT,   "HH:MM:SS", "with --launch: time limit of one node; another takes its place after that") \
+	X(LENT_IDLE,   0,   "idle",          TEXT,   "TIME",    "with --launch: a node without work is given back after it (default 60s)") \
+	X(LENT_EXTRA,  0,   "sbatch",        TEXT,   "OPTIONS", "with --launch: more options of sbatch, with blanks between") \
 	X(NODES,       0,   "nodes",         TEXT,   "FILE",    "machines with their devices (sn,gpu,model...: Alibaba's list), in place of --cluster") \
 	X(PRICES,      0,   "prices",        TEXT,   "FILE,...", "histories of spot prices: lines between tabs, CSV, or the provider's JSON") \
 	X(ZONES,       0,   "zones",         TEXT,   "ZONE,...", "only prices of these zones (default: the cheapest of all)") \

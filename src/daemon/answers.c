@@ -26,6 +26,7 @@
 #define SWEEPS(...) HD_FIELDS_ROW(struct hd_answer_sweeps, __VA_ARGS__)
 #define WINDOW(...) HD_FIELDS_ROW(struct hd_answer_window, __VA_ARGS__)
 #define WINDOWS(...) HD_FIELDS_ROW(struct hd_answer_windows, __VA_ARGS__)
+#define LENT(...) HD_FIELDS_ROW(struct hd_answer_lent, __VA_ARGS__)
 #define STATUS(...) HD_FIELDS_ROW(struct hd_answer_status, __VA_ARGS__)
 #define POOL(...) HD_FIELDS_ROW(struct hd_answer_pool, __VA_ARGS__)
 #define DEVICE(...) HD_FIELDS_ROW(struct hd_answer_device, __VA_ARGS__)
@@ -71,6 +72,7 @@ static const struct hd_fields_row sweep_rows[] = { HD_ANSWER_SWEEP(SWEEP) };
 static const struct hd_fields_row sweeps_rows[] = { HD_ANSWER_SWEEPS(SWEEPS) };
 static const struct hd_fields_row window_rows[] = { HD_ANSWER_WINDOW(WINDOW) };
 static const struct hd_fields_row windows_rows[] = { HD_ANSWER_WINDOWS(WINDOWS) };
+static const struct hd_fields_row lent_rows[] = { HD_ANSWER_LENT(LENT) };
 static const struct hd_fields_row status_rows[] = { HD_ANSWER_STATUS(STATUS) };
 static const struct hd_fields_row pool_rows[] = { HD_ANSWER_POOL(POOL) };
 static const struct hd_fields_row device_rows[] = { HD_ANSWER_DEVICE(DEVICE) };

@@ -60,6 +60,8 @@
 #define HD_ANSWER_JOB_WHOLE(X)                                                                              \
 	X(struct hd_answer_job, job, .of = &hd_answer_job_fields)                                           \
 	X(struct hd_fields_texts, devices, .about = "names of those it has")                                \
+	X(struct hd_fields_texts, on, .may_lack = true,                                                     \
+		.about = "nodes and batch jobs that these are; empty: devices of this machine")             \
 	X(const char *, lease, .about = "state of its lease: released, offered, held, resize, ...")         \
 	X(struct hd_fields_list, rates, .of = &hd_answer_rate_fields, .about = "its speeds")                \
 	X(int64_t, failures, .about = "runs in a row without a step")                                       \
@@ -224,6 +226,15 @@
 	X(double, now_s, .about = "the daemon's clock", .unit = "s")                                        \
 	X(struct hd_fields_list, windows, .of = &hd_answer_window_fields, .about = "in the order in which they came")
 
+/* Pilots of a type, of a scheduler whose devices a batch system lends. */
+#define HD_ANSWER_LENT(X)                                                                                   \
+	X(const char *, type, .about = "of devices", .head = "nodes of", .width = 12)                       \
+	X(int64_t, wanted, .about = "nodes that the jobs ask for now", .head = "wanted", .width = 8)        \
+	X(int64_t, running, .about = "batch jobs that run", .head = "run", .width = 6)                      \
+	X(int64_t, waiting, .about = "batch jobs in the queue", .head = "wait", .width = 6)                 \
+	X(const char *, why, .about = "why these wait, as the batch system says; empty: none waits",        \
+		.head = "why")
+
 #define HD_ANSWER_STATUS(X)                                                                                 \
 	X(int64_t, pid, .about = "the daemon's process")                                                    \
 	X(const char *, dir, .about = "its folder")                                                         \
@@ -243,7 +254,9 @@
 	X(struct hd_fields_list, slow, .of = &hd_answer_host_fields, .may_lack = true,                      \
 		.about = "devices that are slow across jobs")                                               \
 	X(struct hd_fields_list, windows, .of = &hd_answer_window_fields, .may_lack = true,                 \
-		.about = "drains, maintenance and reservations that hold or will")
+		.about = "drains, maintenance and reservations that hold or will")                         \
+	X(struct hd_fields_list, lent, .of = &hd_answer_lent_fields, .may_lack = true,                      \
+		.about = "nodes of a batch system, by type; empty: devices are of this machine")
 
 #define HD_ANSWER_POOL(X)                                                                                   \
 	X(const char *, type, .about = "of devices")                                                        \
@@ -260,7 +273,9 @@
 	X(int64_t, job, .about = "the job that has it; 0: none")                                            \
 	X(const char *, window, .may_lack = true,                                                           \
 		.about = "the drain, maintenance or reservation that keeps it from jobs; empty: none")      \
-	X(const char *, kept, .may_lack = true, .about = "of that: kind, end and reason; empty: none")
+	X(const char *, kept, .may_lack = true, .about = "of that: kind, end and reason; empty: none")      \
+	X(const char *, on, .may_lack = true,                                                               \
+		.about = "the node and batch job that it is; empty: of this machine, or none is there")
 
 #define HD_ANSWER_POOLS(X)                                                                                  \
 	X(struct hd_fields_list, pools, .of = &hd_answer_pool_fields, .about = "by type")                   \
@@ -404,6 +419,7 @@
 	X(hosts,               HD_ANSWER_HOSTS,      "devices, and which are slow across jobs")             \
 	X(window,              HD_ANSWER_WINDOW,     "devices that are kept from jobs for a time")         \
 	X(windows,             HD_ANSWER_WINDOWS,    "drains, maintenance and reservations")               \
+	X(lent,                HD_ANSWER_LENT,       "nodes that a batch system lends")                     \
 	X(status,              HD_ANSWER_STATUS,     "the cluster at a glance")                             \
 	X(pool,                HD_ANSWER_POOL,       "a pool")                                              \
 	X(device,              HD_ANSWER_DEVICE,     "a device")                                            \

@@ -31,7 +31,7 @@ static void jobs_are_written_as_before(void **state)
 	check_written(&hd_answer_job_fields, 0, &running, RUNNING "}");
 	CHECK_ANSWER(jobs, "{\"jobs\":[" RUNNING "}],\"more\":true}", .jobs = { .at = &running, .n = 1 },
 		.more = true);
-	CHECK_ANSWER(job_whole, RUNNING ",\"devices\":[\"fast-0\"],\"lease\":\"held\",\"rates\":["
+	CHECK_ANSWER(job_whole, RUNNING ",\"devices\":[\"fast-0\"],\"on\":[],\"lease\":\"held\",\"rates\":["
 		"{\"type\":\"fast\",\"steps_s\":864.233261320667,\"from\":\"measured\"},"
 		"{\"type\":\"slow\",\"steps_s\":324.068034530277,\"from\":\"guessed\"}],\"failures\":0,"
 		"\"leases\":1,\"run\":\"/tmp/d/runs/1-tiny\",\"digest\":\"\",\"paid_ms\":36,\"useful_ms\":1,"
@@ -78,7 +78,8 @@ static void the_cluster_is_written_as_before(void **state)
 	static const struct hd_answer_pool pools[] = {
 		{ "slow", 1, 0.5, 0, "CPU quota (control group, version 1)" } };
 	static const struct hd_answer_device devices[] = { { 1, "slow-0", "slow", "busy", 2, "fans",
-		"new ones" } };
+		"new ones", "k1, Slurm job 7_1" } };
+	static const struct hd_answer_lent lent[] = { { "k80", 4, 2, 1, "Resources (1)" } };
 	(void)state;
 
 	CHECK_ANSWER(status, "{\"pid\":7172,\"dir\":\"/tmp/d\",\"policy\":\"fifo\",\"asked_s\":-1,"
@@ -90,7 +91,8 @@ static void the_cluster_is_written_as_before(void **state)
 		"\"lost\":0,"
 		"\"price_usd_h\":0,\"speed\":1},{\"type\":\"slow\",\"devices\":1,\"busy\":1,\"free\":0,"
 		"\"lost\":0,\"price_usd_h\":0,\"speed\":0.5}],\"running\":[" RUNNING "}],\"slow\":[" SLOW
-		"],\"windows\":[]}", .pid = 7172,
+		"],\"windows\":[],\"lent\":[{\"type\":\"k80\",\"wanted\":4,\"running\":2,\"waiting\":1,"
+		"\"why\":\"Resources (1)\"}]}", .pid = 7172, .lent = { .at = lent, .n = 1 },
 		.dir = "/tmp/d", .policy = "fifo", .asked_s = -1, .late = "", .round_s = 1,
 		.now_s = 8.436666758000001, .boundary_s = 8.970112204, .counts = { counts, 7 },
 		.types = { .at = types, .n = 2 }, .running = { .at = &running, .n = 1 },
@@ -100,7 +102,7 @@ static void the_cluster_is_written_as_before(void **state)
 	CHECK_ANSWER(pools, "{\"pools\":[{\"type\":\"slow\",\"devices\":1,\"speed\":0.5,\"price_usd_h\":0,"
 		"\"means\":\"CPU quota (control group, version 1)\"}],\"devices\":[{\"id\":1,"
 		"\"name\":\"slow-0\",\"type\":\"slow\",\"state\":\"busy\",\"job\":2,"
-		"\"window\":\"fans\",\"kept\":\"new ones\"}]}",
+		"\"window\":\"fans\",\"kept\":\"new ones\",\"on\":\"k1, Slurm job 7_1\"}]}",
 		.pools = { .at = pools, .n = 1 }, .devices = { .at = devices, .n = 1 });
 	CHECK_ANSWER(backup, "{\"folder\":\"/b\",\"program\":\"heddle 0.1.0\",\"t\":1795551140.5,\"jobs\":41,"
 		"\"last\":43,\"event\":44,\"size_bytes\":73728,\"store\":2,\"sha256\":\"ab\"}",

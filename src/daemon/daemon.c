@@ -344,7 +344,8 @@ static void begin_pools(struct hd_daemon *d)
 		snprintf(full, sizeof full, "%s", d->spec->dir);
 	hd_hash_hex(hd_hash(full, strlen(full)), tag);
 	tag[12] = 0;
-	hd_pools_begin(d->spec->pools, tag);
+	if (!d->spec->pilots)
+		hd_pools_begin(d->spec->pools, tag);
 	daemon_log(d, "devices differ by", 0, hd_pool_means_text(d->spec->pools->means));
 }
 
@@ -372,7 +373,7 @@ void daemon_take_out(struct hd_daemon *d)
 	struct hd_diag diag = { "" };
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
-		if (d->slot[v].out)
+		if (d->slot[v].out || !daemon_is_lent(d, v))
 			(void)!daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
 				.device = v }, NULL, NULL, &diag);
 }
@@ -557,10 +558,13 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 		watch_leased(d);
 		err = find_out(d, diag);
 	}
+	if (on && !err)
+		err = daemon_open_pilots(d, diag);
 	if (on && !err) {
 		(void)HD_FAILPOINT(DAEMON_OPEN);
 		daemon_take_out(d);
 		serve(d);
+		err = daemon_end_pilots(d, d->broken ? NULL : diag);
 		if (d->broken)
 			err = hd_fail(diag, d->broken, "%s", d->why.text);
 	}
@@ -576,6 +580,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	hd_jobs_close(d->jobs);
 	hd_arena_finish(&d->log_arena);
 	hd_arena_finish(&d->scratch);
+	hd_pilots_close(d->pilots);
 	hd_free(d->watch);
 	hd_free(d->fleet);
 	daemon_close_users(d);

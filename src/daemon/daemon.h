@@ -48,6 +48,7 @@
 
 #include "sys/clock.h"
 #include "daemon/frontend.h"
+#include "daemon/pilots.h"
 #include "daemon/pool.h"
 
 #define HD_DAEMON_LOOK_NS   INT64_C(200000000)
@@ -81,6 +82,7 @@ struct hd_daemon_spec {
 	struct hd_clock *clock;
 	const char *dir;
 	struct hd_pools *pools;           /* open; begun here */
+	const struct hd_pilots_spec *pilots;      /* its devices are pilots; NULL: of this machine */
 	const char *policy;
 	double round_s;                   /* 0: the standard of rounds.h */
 	double move_s;                    /* what a change of devices costs a job, for hysteresis */

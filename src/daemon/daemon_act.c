@@ -90,8 +90,9 @@ enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask
 
 static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
-	const char *argv[] = { "/proc/self/exe", "serve", "--job", w->run, "--workers", NULL, "-q", NULL };
-	char path[HD_PATH_CAP], text[96], n[16];
+	char path[HD_PATH_CAP], text[96], n[16], listen[HD_ADDR_CAP], key[HD_PATH_CAP];
+	const char *argv[] = { "/proc/self/exe", "serve", "--job", w->run, "--workers", n, "-q",
+		d->pilots ? "--listen" : NULL, listen, "--key", key, NULL };
 	struct hd_diag diag = { "" };
 	struct hd_run_end end;
 
@@ -101,7 +102,6 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	if (!daemon_run_end(d, w, &end) && end.lease == o->lease)
 		return;                           /* it has ended: the next look says so */
 	snprintf(n, sizeof n, "%u", o->n);
-	argv[5] = n;
 	snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, w->run);
 	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u,\"for_s\":%.3f}\n",
 		(unsigned long long)o->job, o->lease,
@@ -110,6 +110,8 @@ static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_disp
 	if (!err)
 		err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
 	daemon_unlend(daemon_of(w));
+	if (!err && d->pilots)
+		err = daemon_pilot_listen(d, w, listen, key, &diag);
 	if (!err)
 		err = spawn(d, argv, w, "coordinator", &w->proc, &diag);
 	w->proc_lease = o->lease;
@@ -128,6 +130,21 @@ static enum hd_err run_until(struct hd_daemon *d, const struct watch *w, uint64_
 		err = hd_run_until_get(d->fs, w->run, until, diag);
 	daemon_unlend(daemon_of(w));
 	return err;
+}
+
+static void act_pilot(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
+{
+	struct device_slot *s = &d->slot[o->device];
+	struct hd_diag diag = { "" };
+	uint64_t until = 0;
+	enum hd_err err = run_until(d, w, &until, &diag);
+
+	if (!err)
+		err = daemon_pilot_work(d, w, o->device, until, &s->there, &diag);
+	if (err)
+		daemon_log(d, "warning", o->job, diag.text);
+	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = o->device,
+		.job = s->there ? s->job : o->job, .ok = s->there, .code = -1 });
 }
 
 static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
@@ -174,6 +191,14 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 		.code = -1 });
 }
 
+static void act_on_device(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
+{
+	if (d->pilots)
+		act_pilot(d, w, o);
+	else
+		act_worker(d, w, o);
+}
+
 /* orders come each 2 s */
 enum { HD_ACT_ASKS = 30, HD_ACT_KILLS = 3 };
 
@@ -182,7 +207,9 @@ static void signal_device(struct hd_daemon *d, uint32_t device, enum hd_proc_sig
 	struct device_slot *s = &d->slot[device];
 	struct hd_pid_lock_holder holder;
 
-	if (runs(&s->proc))
+	if (d->pilots)
+		daemon_pilot_signal(d, device, what);
+	else if (runs(&s->proc))
 		(void)!hd_proc_signal(&s->proc, what, NULL);
 	else if (what == HD_PROC_KILL && ++s->killed > HD_ACT_KILLS)
 		daemon_drop_lock(d, device);
@@ -238,7 +265,7 @@ static void act_kill(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 
 static void (*const act[HD_DISPATCH_DO_NKINDS])(struct hd_daemon *, struct watch *,
 	const struct hd_dispatch_out *) = {
-	[HD_DISPATCH_DO_START] = act_start, [HD_DISPATCH_DO_WORKER] = act_worker,
+	[HD_DISPATCH_DO_START] = act_start, [HD_DISPATCH_DO_WORKER] = act_on_device,
 		[HD_DISPATCH_DO_SCALE] = act_scale, [HD_DISPATCH_DO_LEAVE] = act_leave,
 	[HD_DISPATCH_DO_STOP] = act_stop, [HD_DISPATCH_DO_KILL] = act_kill,
 };

@@ -350,7 +350,7 @@ ANSWER(job)
 	const struct hd_pools *pools = d->spec->pools;
 	struct hd_answer_rate rate[HD_DISPATCH_TYPES];
 	char name[HD_DISPATCH_SET][96];
-	const char *names[HD_DISPATCH_SET];
+	const char *names[HD_DISPATCH_SET], *on[HD_DISPATCH_SET];
 	struct hd_jobs_card card;
 	struct hd_dispatch_job row;
 	struct hd_dispatch_lease lease;
@@ -363,12 +363,14 @@ ANSWER(job)
 	if (err)
 		return err;
 	struct hd_answer_job_whole whole = { .job = job_of(d, &card, &row, &lease, &texts),
-		.devices.at = names, .lease = hd_lease_name(lease.state),
+		.devices.at = names, .on.at = on, .lease = hd_lease_name(lease.state),
 		.rates = { .at = rate, .n = pools->ntypes }, .failures = row.failures, .leases = row.leases,
 		.run = card.run, .digest = card.digest };
 	for (uint32_t i = 0; i < lease.n && lease.state != HD_LEASE_RELEASED; i++) {
 		hd_pools_device(pools, lease.device[i], name[i]);
 		names[whole.devices.n++] = name[i];
+		on[whole.on.n] = daemon_lent_name(d, lease.device[i]);
+		whole.on.n += on[whole.on.n] != NULL;
 	}
 	for (uint32_t t = 0; t < pools->ntypes; t++)
 		rate[t] = (struct hd_answer_rate){ pools->name[t], row.rate[t].steps_s,
@@ -425,7 +427,8 @@ ANSWER(explain)
 			*row.why ? ": " : "", row.why);
 	if (err)
 		return err;
-	const char *more[2];
+	const char *more[3];
+	char lent[HD_DAEMON_LENT];
 	struct hd_answer_job_type type[HD_DISPATCH_TYPES];
 	struct hd_answer_why answer = { .id = (int64_t)id, .name = card.name, .state = state_of(&row, &lease),
 		.code = why.code, .text = why.text, .more.at = more, .boundary_s = boundary_s(d),
@@ -434,6 +437,8 @@ ANSWER(explain)
 		more[answer.more.n++] = why.more;
 	if (*row.why && row.state == HD_DISPATCH_OPEN)
 		more[answer.more.n++] = row.why;
+	if (row.state == HD_DISPATCH_OPEN && *daemon_lent_why(d, lent))
+		more[answer.more.n++] = lent;
 	for (uint32_t t = 0; t < why.ntypes; t++) {
 		const struct hd_dispatch_why_type *of = &why.type[t];
 		type[t] = (struct hd_answer_job_type){ .type = pools->name[of->type], .devices = of->devices,
@@ -636,7 +641,8 @@ ANSWER(status)
 		.types = { .at = type, .n = d->spec->pools->ntypes },
 		.running = { .fill = fill_running, .user = &running },
 		.slow = { .fill = fill_slow, .user = d },
-		.windows = { .fill = daemon_fill_windows, .user = d } }, w);
+		.windows = { .fill = daemon_fill_windows, .user = d },
+		.lent = { .fill = daemon_fill_lent, .user = d } }, w);
 	return running.err;
 }
 
@@ -668,16 +674,18 @@ static void fill_devices(void *user, struct hd_json_writer *w)
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++) {
 		struct hd_dispatch_device dev = hd_dispatch_device(d->dispatch, v);
-		char name[96], kept[HD_DAEMON_KEPT];
+		char name[96], kept[HD_DAEMON_KEPT], on[HD_DAEMON_LENT];
 		hd_pools_device(d->spec->pools, v, name);
 		hd_fields_put_object(&hd_answer_device_fields, 0, &(struct hd_answer_device){ .id = v,
 			.name = name, .type = d->spec->pools->name[dev.type],
 			.state = dev.leaving || (dev.there && !dev.job) ? "leaving" :
-				dev.job ? dev.there ? "busy" : "starting" : !dev.usable ? "out" :
+				dev.job ? dev.there ? "busy" : "starting" :
+				!dev.usable ? d->slot[v].out || daemon_is_lent(d, v) ? "out" : "not lent" :
 				dev.window ? hd_window_state(dev.window->kind) : "free",
 			.job = daemon_may_of_job(d, dev.job) ? (int64_t)dev.job : 0,
 			.window = dev.window ? dev.window->name : "",
-			.kept = daemon_kept_text(dev.window, kept) }, NULL, w);
+			.kept = daemon_kept_text(dev.window, kept),
+			.on = daemon_lent_text(d, v, on) }, NULL, w);
 	}
 }
 
@@ -752,12 +760,14 @@ ANSWER(device)
 		err = hd_fail(diag, HD_E_AGAIN, "this scheduler is about to end");
 	if (!err)
 		err = daemon_keep_out(d, event.device, !event.ok, diag);
+	const bool usable = event.ok;
+	event.ok = !err && usable && daemon_is_lent(d, event.device);
 	if (!err)
 		err = daemon_feed(d, &event, NULL, NULL, diag);
 	if (err)
 		return err;
 	hd_fields_put(&hd_answer_usable_fields, 0, &(struct hd_answer_usable){ .device = name,
-		.usable = event.ok }, w);
+		.usable = usable }, w);
 	return HD_OK;
 }
 

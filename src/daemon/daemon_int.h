@@ -2,7 +2,8 @@
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
  * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_windows.c
  * which are kept from jobs, daemon_ids.c jobs by number, daemon_show.c what the
- * page draws, daemon_users.c whose a request is and a job runs as, daemon_token.c tokens, submit.c takes jobs
+ * page draws, daemon_pilots.c devices that a batch system lends, daemon_users.c whose a request is and a
+ * job runs as, daemon_token.c tokens, submit.c takes jobs
  * in, daemon_until.c those that go on with a run. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
@@ -22,6 +23,7 @@
 #include "daemon/history.h"
 #include "daemon/jobs.h"
 #include "daemon/lease_renewer.h"
+#include "daemon/pilots.h"
 #include "daemon/users.h"
 
 enum { HD_DAEMON_EVENTS = 1024, HD_DAEMON_LATE = 300 };
@@ -53,8 +55,9 @@ struct watch {
 
 /* Of a device; out: of service, by a user's word; proc: a worker that this daemon started; limited: the
  * process that was given its part of a core last. */
-/* asked, killed: how often the process there was asked to leave, and killed, since it came. */
-struct device_slot { struct hd_proc proc; uint64_t job; int limited; bool there, out;
+/* asked, killed: how often the process there was asked to leave, and killed, since it came.
+ * lent: of one that a batch system lends: a pilot is bound to it, and stays for now. */
+struct device_slot { struct hd_proc proc; uint64_t job; int limited; bool there, out, lent;
 	uint32_t asked, killed; };
 
 /* Users of the folder's file, as it was read last; a file that is bad since, or gone, changes nothing. */
@@ -100,6 +103,7 @@ struct hd_daemon {
 	struct watch *watch;              /* owned */
 	struct hd_fleet *fleet;           /* owned */
 	struct hd_history history;
+	struct hd_pilots *pilots;         /* owned; NULL: devices are of this machine */
 	struct daemon_users *users;       /* owned; NULL: it has one owner */
 	/* of the question at hand; NULL: none is, or the daemon asks itself */
 	const struct hd_caller *by;
@@ -181,6 +185,29 @@ void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run);
 void daemon_fleet_heard(struct hd_daemon *d, struct watch *w, const struct hd_json *answer);
 /* The devices that were heard lately; `slow`: only those that are. */
 void daemon_fleet_fill(const struct hd_daemon *d, bool slow, struct hd_json_writer *w);
+/* daemon_pilots.c: after users and store, before the first decision; nothing where there are none. */
+HD_MUST_USE enum hd_err daemon_open_pilots(struct hd_daemon *d, struct hd_diag *diag);
+/* In place of the looks at devices of this machine. */
+void daemon_look_at_pilots(struct hd_daemon *d);
+HD_MUST_USE enum hd_err daemon_end_pilots(struct hd_daemon *d, struct hd_diag *diag);
+/* May it be used, as far as pilots go? */
+bool daemon_is_lent(const struct hd_daemon *d, uint32_t device);
+/* there: a worker is on its way, or another one is there still. */
+HD_MUST_USE enum hd_err daemon_pilot_work(struct hd_daemon *d, const struct watch *w, uint32_t device,
+	uint64_t until, bool *there, struct hd_diag *diag);
+void daemon_pilot_signal(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what);
+/* Where the coordinator of a run listens for workers of other nodes, and the key that is made for it. */
+HD_MUST_USE enum hd_err daemon_pilot_listen(const struct hd_daemon *d, const struct watch *w,
+	char listen[HD_ADDR_CAP], char key[HD_PATH_CAP], struct hd_diag *diag);
+enum { HD_DAEMON_LENT = 600 };
+/* "k1, Slurm job 77_1"; "": of this machine, or none is there */
+const char *daemon_lent_text(const struct hd_daemon *d, uint32_t device, char text[HD_DAEMON_LENT]);
+/* The same in the scratch arena; NULL: "". */
+const char *daemon_lent_name(struct hd_daemon *d, uint32_t device);
+/* What is asked for, by type, as a sentence; "": nothing, or there are no pilots. */
+const char *daemon_lent_why(const struct hd_daemon *d, char text[HD_DAEMON_LENT]);
+struct hd_answer_lent daemon_lent(const struct hd_daemon *d, uint32_t type, struct hd_launcher_count *count);
+void daemon_fill_lent(void *d, struct hd_json_writer *w);
 /* daemon_show.c: a sample of the history, if it is due; the questions of frontend.h. */
 struct hd_answer_type daemon_type(const struct hd_daemon *d, uint32_t type);
 void daemon_sample(struct hd_daemon *d);

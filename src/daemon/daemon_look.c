@@ -320,8 +320,10 @@ static void tell_renewer(struct hd_daemon *d)
 
 void daemon_look(struct hd_daemon *d, bool all)
 {
-	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
+	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken && !d->pilots; v++)
 		look_at_device(d, v);
+	if (d->pilots)
+		daemon_look_at_pilots(d);
 	int64_t until = hd_clock_now_ns(d->clock) + HD_DAEMON_ASK_NS;
 	for (uint32_t i = 0, n = d->nwatches; i < n && !d->broken && hd_clock_now_ns(d->clock) < until; i++)
 		look_at_run(d, &d->watch[d->next_watch = (d->next_watch + 1) % d->nwatches], all);

@@ -24,6 +24,7 @@ enum { HD_POOL_DEVICES = 256,             /* worker processes on one machine */
 /*        id        text */
 #define HD_POOL_MEANS(X) \
 	X(EQUAL,   "none: all types have whole cores") \
+	X(LENT,    "nodes: a batch system lends them (--launch)") \
 	X(CGROUP2, "CPU quota (control group, version 2)") \
 	X(CGROUP1, "CPU quota (control group, version 1)") \
 	X(SLOW,    "the workers wait after computing (--slow): no control group for the CPU can be made here")

@@ -13,7 +13,8 @@
  * 3. Of too many places those that still wait in a queue are taken back, the newest first. One that runs goes
  *    when its worker is released, so a launcher never ends a worker that computes.
  * 4. What happens to places is said in words, by `said`: HD_LAUNCHER_NEWS and HD_LAUNCHER_WAITS.
- * 5. stop() returns when no place is left, neither waiting nor running, or says which one stays.
+ * 5. types() says what kinds of places there are, each with an option that asks for that kind alone.
+ * 6. stop() returns when no place is left, neither waiting nor running, or says which one stays.
  *
  * Ownership: open/close; all that the spec names is borrowed. Threads: one. */
 #ifndef HD_LAUNCH_LAUNCHER_H
@@ -30,6 +31,7 @@ enum {
 	HD_LAUNCHER_WHY = 200,
 	HD_LAUNCHER_ALIKE = 5,            /* so many failures in a row: the next will fail, too */
 	HD_LAUNCHER_EXTRA = 16,
+	HD_LAUNCHER_TYPES = 16,
 };
 #define HD_LAUNCHER_PATIENCE_NS INT64_C(60000000000)
 #define HD_LAUNCHER_NEWS "place"          /* one began, ended, was queued again */
@@ -56,6 +58,10 @@ struct hd_launcher_spec {
 	const char *mark;                 /* tells this launcher's places from all others, of the same
 		letters */
 	const char *const *argv;          /* of a worker; ends with NULL; argv[0] is an absolute path */
+	/* Its places go on when this process ends, and a later one of the same mark finds them: before it
+	 * asks
+	 * for any it looks which there are. false: they are ended, however it ends. */
+	bool stays;
 	const struct hd_launcher_settings *settings;
 };
 
@@ -65,6 +71,11 @@ struct hd_launcher_count { uint32_t waiting, running; char why[HD_LAUNCHER_WHY];
  * by
  * the same code; 0: it did not */
 struct hd_launcher_end { char name[HD_LAUNCHER_NAME], log[64]; int code; uint32_t alike; };
+
+/* Of each kind: its name, sorted by it, how many places there may be at once, and what of
+ * settings.slurm.extra asks for it; "": nothing does. */
+struct hd_launcher_type { char name[HD_LAUNCHER_NAME], option[96]; uint32_t n; };
+struct hd_launcher_types { uint32_t n; struct hd_launcher_type at[HD_LAUNCHER_TYPES]; };
 
 /* said: set by the owner, or NULL. */
 struct hd_launcher {
@@ -84,7 +95,12 @@ struct hd_launcher_ops {
 	 * numbers, by which places call this machine; "" where that is not known. */
 	enum hd_err (*check)(struct hd_launcher *launcher, uint32_t most, char own[HD_ADDR_CAP],
 		struct hd_diag *diag);
+	/* Blocks as check() does. NULL: all its places are alike. */
+	enum hd_err (*types)(struct hd_launcher *launcher, struct hd_launcher_types *types,
+		struct hd_diag *diag);
 	void (*want)(struct hd_launcher *launcher, uint32_t n);
+	/* Its owner saw a place begin or end: the batch system has something to say. NULL: no need of it. */
+	void (*changed)(struct hd_launcher *launcher);
 	/* What is refused for good (a partition that is not there) is an error; all else is tried again. */
 	enum hd_err (*look)(struct hd_launcher *launcher, struct hd_diag *diag);
 	bool (*ended)(struct hd_launcher *launcher, struct hd_launcher_end *end);  /* false: no more */

@@ -125,6 +125,8 @@ static enum hd_err slurm_open(const struct hd_launcher_spec *spec, struct hd_lau
 	*s = (struct launch_slurm){ .head = { .ops = &hd_launcher_of_slurm }, .spec = *spec };
 	hd_arena_init(&s->arena, 0);
 	hd_slurm_jobs_init(&s->jobs);
+	if (spec->stays)
+		hd_slurm_jobs_find(&s->jobs);
 	snprintf(s->output, sizeof s->output, "%s/" OUTPUT, spec->dir);
 	snprintf(s->name, sizeof s->name, "--name=%s", spec->mark);
 	err = write_script(s, diag);
@@ -160,29 +162,38 @@ static const char *partition_of(const struct launch_slurm *s)
 		"the default partition";
 }
 
+/* What sinfo prints of the partition; in the arena. */
+static enum hd_err ask_nodes(struct launch_slurm *s, const char **text, size_t *len, struct hd_diag *diag)
+{
+	const char *partition = s->spec.settings->slurm.partition;
+	const char *argv[] = { "sinfo", "-h", "-N", "-o", HD_SLURM_NODES, *partition ? "-p" : NULL,
+		partition, NULL };
+	struct hd_diag why = { "" };
+	int code = 0;
+
+	enum hd_err err = ask(s, argv, &code, text, len, &why);
+	if (err)
+		return hd_fail(diag, err == HD_E_PEERLOST ? err : HD_E_REFUSED,
+			"launch.kind: slurm: sinfo: %s; run on a machine that submits to Slurm (a login "
+			"node), or take launch.kind: local", why.text);
+	if (!code)
+		return HD_OK;
+	err = hd_slurm_refusal("launch.kind: slurm: sinfo", *text, *len, diag);
+	return err == HD_E_AGAIN ? HD_E_PEERLOST : err;
+}
+
 static enum hd_err slurm_check(struct hd_launcher *launcher, uint32_t most, char own[HD_ADDR_CAP],
 	struct hd_diag *diag)
 {
 	struct launch_slurm *s = of(launcher);
 	const char *partition = s->spec.settings->slurm.partition;
-	const char *argv[] = { "sinfo", "-h", "-N", "-o", HD_SLURM_NODES, *partition ? "-p" : NULL,
-		partition, NULL };
 	struct hd_batch_node node, first = { .name = "" };
-	struct hd_diag why = { "" };
 	const char *text = "", *line, *at;
 	size_t len = 0, n;
-	int code = 0;
 
-	enum hd_err err = ask(s, argv, &code, &text, &len, &why);
+	enum hd_err err = ask_nodes(s, &text, &len, diag);
 	if (err)
-		return hd_fail(diag, err == HD_E_PEERLOST ? err : HD_E_REFUSED,
-			"launch.kind: slurm: sinfo: %s; run on a machine that submits to Slurm (a login "
-			"node), or "
-			"take launch.kind: local", why.text);
-	if (code) {
-		err = hd_slurm_refusal("launch.kind: slurm: sinfo", text, len, diag);
-		return err == HD_E_AGAIN ? HD_E_PEERLOST : err;
-	}
+		return err;
 	at = text;
 	uint32_t nodes = 0;
 	while (hd_slurm_next_line(&at, text + len, &line, &n))
@@ -200,6 +211,17 @@ static enum hd_err slurm_check(struct hd_launcher *launcher, uint32_t most, char
 	return own_address(&first, own, diag);
 }
 
+static enum hd_err slurm_types(struct hd_launcher *launcher, struct hd_launcher_types *types,
+	struct hd_diag *diag)
+{
+	const char *text = "";
+	size_t len = 0;
+	enum hd_err err = ask_nodes(of(launcher), &text, &len, diag);
+
+	return err ? err : hd_slurm_types(text, len,
+		!*of(launcher)->spec.settings->slurm.partition, types, diag);
+}
+
 /* ---- the guard */
 
 /* Its input ends with us, however we end; it is ended first where we end as we should. */
@@ -207,7 +229,7 @@ static enum hd_err begin_guard(struct launch_slurm *s, struct hd_diag *diag)
 {
 	char line[600];
 
-	if (s->guard.host)
+	if (s->guard.host || s->spec.stays)
 		return HD_OK;
 	snprintf(line, sizeof line, "cat >/dev/null; scancel --state=PENDING %s; i=0; while [ $i -lt %d ] && "
 		"[ -n \"$(squeue -h %s)\" ]; do sleep 2; i=$((i + 2)); done; scancel %s", s->name, GUARD_S,
@@ -239,6 +261,11 @@ static void slurm_want(struct hd_launcher *launcher, uint32_t n)
 	struct launch_slurm *s = of(launcher);
 
 	hd_slurm_jobs_want(&s->jobs, n, now(s));
+}
+
+static void slurm_changed(struct hd_launcher *launcher)
+{
+	hd_slurm_jobs_changed(&of(launcher)->jobs, now(of(launcher)));
 }
 
 static enum hd_err begin_next(struct launch_slurm *s, struct hd_diag *diag)
@@ -422,7 +449,7 @@ static enum hd_err slurm_stop(struct hd_launcher *launcher, int64_t grace_ns, st
 	struct hd_diag why = { "" };
 	int code;
 
-	if (!s->submitted)
+	if (!s->submitted && !s->spec.stays)
 		return HD_OK;
 	/* an sbatch that is under way makes jobs, which squeue knows then */
 	if (s->command.host && await(s, HD_LAUNCHER_PATIENCE_NS, &code, NULL))
@@ -453,7 +480,8 @@ static void slurm_close(struct hd_launcher *launcher)
 
 const struct hd_launcher_ops hd_launcher_of_slurm = {
 	.name = "slurm", .about = "batch jobs of one node each", .net = true, .open = slurm_open,
-	.check = slurm_check, .want = slurm_want, .look = slurm_look, .ended = slurm_ended, .count =
+	.check = slurm_check, .types = slurm_types, .want = slurm_want, .changed = slurm_changed, .look =
+		slurm_look, .ended = slurm_ended, .count =
 		slurm_count,
 	.stop = slurm_stop, .close = slurm_close,
 };

@@ -10,6 +10,12 @@ void hd_slurm_jobs_init(struct hd_slurm_jobs *jobs)
 	*jobs = (struct hd_slurm_jobs){ .look_ns = INT64_MAX, .pause_ns = HD_SLURM_SOON_NS };
 }
 
+void hd_slurm_jobs_find(struct hd_slurm_jobs *jobs)
+{
+	jobs->finds = true;
+	jobs->look_ns = 0;
+}
+
 static bool has_seat(const struct hd_batch_job *job)
 {
 	return job->line.stage != HD_SLURM_OVER && !job->taken_back;
@@ -53,6 +59,12 @@ void hd_slurm_jobs_want(struct hd_slurm_jobs *jobs, uint32_t n, int64_t now_ns)
 		look_soon(jobs, now_ns);
 }
 
+void hd_slurm_jobs_changed(struct hd_slurm_jobs *jobs, int64_t now_ns)
+{
+	if (jobs->n && jobs->look_ns > now_ns + HD_SLURM_SOON_NS)
+		look_soon(jobs, now_ns);
+}
+
 /* ---- what to ask */
 
 /* The newest first: the others have waited for longer. */
@@ -75,6 +87,8 @@ void hd_slurm_jobs_next(struct hd_slurm_jobs *jobs, int64_t now_ns, struct hd_sl
 		next->ask = HD_SLURM_LOOK;
 		return;
 	}
+	if (jobs->finds)
+		return;
 	if (there > jobs->want && now_ns >= jobs->ready_ns)
 		take_back(jobs, there - jobs->want, next);
 	if (there >= jobs->want || next->ask)
@@ -187,7 +201,8 @@ static bool take_line(struct hd_slurm_jobs *jobs, const struct hd_slurm_line *li
 
 	if (!job && jobs->n == HD_SLURM_JOBS)
 		return false;
-	if (!job) {
+	const bool known = job;
+	if (!known) {
 		job = &jobs->job[jobs->n++];
 		*job = (struct hd_batch_job){ .since_ns = now_ns, .line = { .stage = HD_SLURM_WAITS } };
 		memcpy(job->line.id, line->id, sizeof job->line.id);
@@ -199,7 +214,10 @@ static bool take_line(struct hd_slurm_jobs *jobs, const struct hd_slurm_line *li
 	if (was == HD_SLURM_OVER && line->stage != HD_SLURM_OVER)
 		job->reported = false;        /* requeued by hand */
 	const bool changed = was != line->stage || restarts != line->restarts;
-	if (changed) {
+	/* what is over before it is seen is an earlier process's, or stands for tasks that were taken back */
+	if (!known && line->stage == HD_SLURM_OVER) {
+		job->reported = true;
+	} else if (changed) {
 		tell_change(job, was, restarts, now_ns, tell, user);
 		job->since_ns = now_ns;
 	}
@@ -252,8 +270,10 @@ enum hd_err hd_slurm_jobs_looked(struct hd_slurm_jobs *jobs, const char *text, s
 	/* what a line said that was not understood is not known: no job is missed */
 	for (uint32_t i = 0; i < jobs->n && !err; i++)
 		changed |= miss(&jobs->job[i], now_ns, tell, user);
-	if (!err)
+	if (!err) {
 		forget(jobs);
+		jobs->finds = false;
+	}
 	if (changed)
 		look_soon(jobs, now_ns);
 	else

@@ -14,6 +14,8 @@
  * 6. After a job that failed the next submission waits HD_SLURM_AGAIN_NS, twice as long after each further
  *    one
  *    in a row, at most HD_SLURM_LONGEST_NS. So do questions that were not answered.
+ * 7. Where an earlier process may have submitted some, squeue is asked for them first, and nothing else is
+ *    asked before it has answered: they are this one's from then on.
  *
  * Time is an argument, nanoseconds of a clock that does not go back. Plain value; threads: one. */
 #ifndef HD_LAUNCH_SLURM_JOBS_H
@@ -44,6 +46,7 @@ struct hd_slurm_next {
 };
 
 struct hd_slurm_jobs {
+	bool finds;                       /* rule 7: squeue has not answered yet */
 	struct hd_batch_job job[HD_SLURM_JOBS];
 	uint32_t n, want;
 	int64_t look_ns, pause_ns;        /* squeue: when, and the pause after that */
@@ -60,7 +63,11 @@ struct hd_slurm_jobs {
 typedef void hd_slurm_tell(void *user, const struct hd_batch_job *job, const char *text);
 
 void hd_slurm_jobs_init(struct hd_slurm_jobs *jobs);
+/* Rule 7; before anything else. */
+void hd_slurm_jobs_find(struct hd_slurm_jobs *jobs);
 void hd_slurm_jobs_want(struct hd_slurm_jobs *jobs, uint32_t n, int64_t now_ns);
+/* squeue has news: it is asked soon. */
+void hd_slurm_jobs_changed(struct hd_slurm_jobs *jobs, int64_t now_ns);
 void hd_slurm_jobs_next(struct hd_slurm_jobs *jobs, int64_t now_ns, struct hd_slurm_next *next);
 
 void hd_slurm_jobs_submitted(struct hd_slurm_jobs *jobs, const char *id, uint32_t n,

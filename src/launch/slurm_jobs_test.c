@@ -233,6 +233,25 @@ static void a_full_table_submits_no_more(void **state)
 	assert_int_equal(ask(S), HD_SLURM_NOTHING);
 }
 
+/* A controller that does not answer says nothing of what there is: nothing is submitted twice for it. */
+static void jobs_of_an_earlier_process_are_found_before_any_is_submitted(void **state)
+{
+	(void)state;
+	hd_slurm_jobs_find(&jobs);
+	hd_slurm_jobs_want(&jobs, 3, S);
+	assert_int_equal(ask(S), HD_SLURM_LOOK);
+	assert_true(hd_slurm_jobs_failed(&jobs, HD_SLURM_LOOK, S));
+	assert_int_equal(ask(S + 1), HD_SLURM_NOTHING);
+	assert_int_equal(ask(next.at_ns), HD_SLURM_LOOK);
+	assert_int_equal(look(3 * S, "7_0|RUNNING|0|0|k1|None|\n7_1|PENDING|0|0||Priority|\n"
+		"6_0|FAILED|256|0|k2|None|\n"), HD_OK);
+	assert_null(strstr(said, "6_0"));         /* over before it was seen */
+	assert_int_equal(ask(3 * S), HD_SLURM_SUBMIT);
+	assert_int_equal(next.n, 1);
+	struct hd_launcher_end end;
+	assert_false(hd_slurm_jobs_ended(&jobs, &end, 3 * S));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -247,6 +266,7 @@ int main(void)
 			begin),
 		cmocka_unit_test_setup(a_user_hears_why_nodes_wait, begin),
 		cmocka_unit_test_setup(a_full_table_submits_no_more, begin),
+		cmocka_unit_test_setup(jobs_of_an_earlier_process_are_found_before_any_is_submitted, begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

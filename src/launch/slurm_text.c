@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/num.h"
 #include "launch/launcher_ops.h"
 
@@ -132,15 +133,96 @@ enum hd_err hd_slurm_id_parse(const char *text, size_t len, char id[HD_SLURM_ID]
 	return HD_OK;
 }
 
+/* Of a text up to one of `ends`, as a name of ours; false: it is none. */
+static bool take_name(const char *text, const char *ends, char name[HD_LAUNCHER_NAME])
+{
+	const size_t n = strcspn(text, ends);
+
+	snprintf(name, HD_LAUNCHER_NAME, "%.*s", (int)(n < HD_LAUNCHER_NAME ? n : HD_LAUNCHER_NAME - 1),
+		text);
+	return n && n < HD_LAUNCHER_NAME && hd_name_valid(name);
+}
+
+/* "gpu:v100:2(S:0-1),gpu:k80:1", "gpu:4", "(null)": the first that is a GPU. A job asks for all of that type,
+ * as it takes whole nodes. */
+static bool type_of_gres(const char *gres, struct hd_launcher_type *type)
+{
+	for (; *gres; gres += strcspn(gres, ","), gres += *gres == ',') {
+		if (strncmp(gres, "gpu:", 4) != 0)
+			continue;
+		const char *number = gres + 4;
+		const size_t digits = strspn(number, "0123456789");
+		const bool typed = !digits || (number[digits] && !strchr("(,", number[digits]));
+		if (typed && !take_name(number, ":(,", type->name))
+			continue;
+		if (!typed)
+			memcpy(type->name, "gpu", 4);
+		snprintf(type->option, sizeof type->option, "--gres=%.*s", (int)strcspn(gres, "(,"), gres);
+		return true;
+	}
+	return false;
+}
+
+static void type_of(const char *gres, const char *features, struct hd_launcher_type *type)
+{
+	*type = (struct hd_launcher_type){ .n = 1 };
+	if (type_of_gres(gres, type))
+		return;
+	if (strcmp(features, "(null)") != 0 && take_name(features, ",", type->name)) {
+		snprintf(type->option, sizeof type->option, "--constraint=%s", type->name);
+		return;
+	}
+	memcpy(type->name, "node", 5);
+}
+
 enum hd_err hd_slurm_node_parse(const char *line, size_t len, struct hd_batch_node *out, struct hd_diag *diag)
 {
 	const char *at = line, *end = line + len;
+	char gres[256] = "", features[512] = "", partition[80] = "";
 	struct hd_batch_node n;
 
 	if (!field(&at, end, n.name, sizeof n.name) || !field(&at, end, n.address, sizeof n.address) ||
 		!field(&at, end, n.state, sizeof n.state) || !n.name[0] || !n.state[0])
 		return strange("sinfo", line, len, diag);
+	if (!field(&at, end, gres, sizeof gres))
+		gres[0] = '\0';
+	if (!field(&at, end, features, sizeof features))
+		features[0] = '\0';
+	if (!field(&at, end, partition, sizeof partition))
+		partition[0] = '\0';
+	n.usual = !*partition || partition[strlen(partition) - 1] == '*';
+	type_of(gres, features, &n.type);
 	*out = n;
+	return HD_OK;
+}
+
+enum hd_err hd_slurm_types(const char *text, size_t len, bool usual, struct hd_launcher_types *types,
+	struct hd_diag *diag)
+{
+	struct hd_launcher_types t = { 0 };
+	const char *at = text, *line;
+	struct hd_batch_node node;
+	size_t n;
+
+	while (hd_slurm_next_line(&at, text + len, &line, &n)) {
+		uint32_t i = 0, k;
+		if (!n || hd_slurm_node_parse(line, n, &node, NULL) || (usual && !node.usual))
+			continue;
+		while (i < t.n && strcmp(t.at[i].name, node.type.name) < 0)
+			i++;
+		if (i < t.n && !strcmp(t.at[i].name, node.type.name)) {
+			t.at[i].n++;
+			continue;
+		}
+		if (t.n == HD_LAUNCHER_TYPES)
+			return hd_fail(diag, HD_E_INVAL,
+				"sinfo: its nodes have more than %d types (of GPUs, else "
+				"first features): choose a partition with fewer", HD_LAUNCHER_TYPES);
+		for (k = t.n++; k > i; k--)
+			t.at[k] = t.at[k - 1];
+		t.at[i] = node.type;
+	}
+	*types = t;
 	return HD_OK;
 }
 
@@ -298,7 +380,7 @@ void hd_slurm_script(struct hd_text *text, const struct hd_launcher_spec *spec)
 {
 	const struct hd_launcher_settings *s = spec->settings;
 
-	hd_text_addf(text, "#!/bin/bash\n# One node of %s; `heddle run` submits as many as the run wants.\n"
+	hd_text_addf(text, "#!/bin/bash\n# One node of %s: heddle submits as many as it wants.\n"
 		"#SBATCH --job-name=%s\n#SBATCH --nodes=1\n#SBATCH --open-mode=append\n", spec->name,
 		spec->mark);
 	if (takes_whole_nodes(s))

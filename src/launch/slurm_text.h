@@ -16,7 +16,7 @@ enum { HD_SLURM_ID = 32, HD_SLURM_NODE = 64, HD_SLURM_REASON = 80 };
 
 /* squeue and sinfo are asked for exactly these */
 #define HD_SLURM_FIELDS "JobArrayID:|,State:|,exit_code:|,RestartCnt:|,NodeList:|,Reason:|"
-#define HD_SLURM_NODES "%N|%o|%T"
+#define HD_SLURM_NODES "%N|%o|%T|%G|%f|%P"
 
 enum hd_slurm_stage { HD_SLURM_WAITS, HD_SLURM_RUNS, HD_SLURM_OVER };
 
@@ -37,10 +37,20 @@ HD_MUST_USE enum hd_err hd_slurm_line_parse(const char *line, size_t len, struct
 HD_MUST_USE enum hd_err hd_slurm_id_parse(const char *text, size_t len, char id[HD_SLURM_ID],
 	struct hd_diag *diag);
 
-/* A line of sinfo: a node, the address by which Slurm calls it, its state. */
-struct hd_batch_node { char name[HD_SLURM_NODE], address[HD_SLURM_NODE], state[24]; };
+/* A line of sinfo: a node, the address by which Slurm calls it, its state, its type: of its first GPU, else
+ * its first feature, else "node"; and the option of sbatch that asks for it ("": none does). A node of
+ * several
+ * partitions has a line in each; usual: of the default one, or Slurm did not say. */
+struct hd_batch_node { char name[HD_SLURM_NODE], address[HD_SLURM_NODE], state[24];
+	struct hd_launcher_type type; bool usual; };
 HD_MUST_USE enum hd_err hd_slurm_node_parse(const char *line, size_t len, struct hd_batch_node *out,
 	struct hd_diag *diag);
+
+/* The types of nodes that a text of sinfo has, by name; usual: of the default partition alone. Those whose
+ * state says that nothing can run there
+ * count, as they may come back. HD_E_INVAL: there are too many. */
+HD_MUST_USE enum hd_err hd_slurm_types(const char *text, size_t len, bool usual,
+	struct hd_launcher_types *types, struct hd_diag *diag);
 
 /* What is wrong when a command of Slurm failed with this text, and what to do: HD_E_AGAIN, it may be well
  * later (the controller does not answer); else for good. */

@@ -1,6 +1,7 @@
 /* What Slurm 22.05 prints: lines as its commands gave them on a cluster of four nodes. */
 #include "launch/slurm_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/check.h"
@@ -90,6 +91,33 @@ static void a_refusal_says_what_to_do(void **state)
 	}
 }
 
+static void nodes_of_one_gpu_or_feature_are_a_type(void **state)
+{
+	static const char text[] = "v1|10.0.0.1|idle|gpu:v100:2(S:0-1),shard:4|ib,v100\n"
+		"v2|10.0.0.2|down*|gpu:v100:2(S:0-1)|ib\n" "g1|g1|idle|craynetwork:4,gpu:4|big\n"
+		"k1|k1|mixed|(null)|k80,old\n" "k2|k2|idle|(null)|k80|all*\n" "k2|k2|idle|(null)|k80|high\n"
+		"n1|n1|idle|(null)|(null)\n" "not a line\n" "n2|n2|idle\n"
+		"h1|h1|idle|gpu:h100:8,gpu:h100:1|(null)\n" "b|b|idle|gpu:2g.20gb:3|x\n";
+	static const struct hd_launcher_type is[] = { { "2g.20gb", "--gres=gpu:2g.20gb:3", 1 },
+		{ "gpu", "--gres=gpu:4", 1 }, { "h100", "--gres=gpu:h100:8", 1 }, { "k80", "--constraint=k80", 2 },
+		{ "node", "", 2 }, { "v100", "--gres=gpu:v100:2", 2 } };
+	struct hd_launcher_types types;
+	char many[1000] = "";
+
+	(void)state;
+	assert_int_equal(hd_slurm_types(text, strlen(text), true, &types, NULL), HD_OK);
+	assert_int_equal(types.n, sizeof is / sizeof *is);
+	for (uint32_t i = 0; i < types.n; i++) {
+		assert_string_equal(types.at[i].name, is[i].name);
+		assert_string_equal(types.at[i].option, is[i].option);
+		assert_int_equal(types.at[i].n, is[i].n);
+	}
+	for (int i = 0; i <= HD_LAUNCHER_TYPES; i++)
+		snprintf(many + strlen(many), sizeof many - strlen(many), "n|n|idle|(null)|f%d\n", i);
+	assert_int_equal(hd_slurm_types(many, strlen(many), true, &types, NULL), HD_E_INVAL);
+	assert_int_equal(types.n, sizeof is / sizeof *is);
+}
+
 static void options_that_are_the_launchers_are_refused(void **state)
 {
 	static const struct { const char *extra; bool good; } cases[] = {
@@ -135,7 +163,7 @@ static void a_script_asks_for_one_node_and_becomes_the_worker(void **state)
 
 	(void)state;
 	assert_string_equal(script, "#!/bin/bash\n"
-		"# One node of gpt; `heddle run` submits as many as the run wants.\n"
+		"# One node of gpt: heddle submits as many as it wants.\n"
 		"#SBATCH --job-name=heddle-gpt-1a2b\n#SBATCH --nodes=1\n#SBATCH --open-mode=append\n"
 		"#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH --requeue\n#SBATCH --partition=lab\n"
 		"#SBATCH --time=04:00:00\n#SBATCH --signal=B:USR1@120\n"
@@ -156,6 +184,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_line_changes_nothing),
 		cmocka_unit_test(an_answer_of_sbatch_names_the_job),
 		cmocka_unit_test(a_refusal_says_what_to_do),
+		cmocka_unit_test(nodes_of_one_gpu_or_feature_are_a_type),
 		cmocka_unit_test(options_that_are_the_launchers_are_refused),
 		cmocka_unit_test(a_script_asks_for_one_node_and_becomes_the_worker),
 	};

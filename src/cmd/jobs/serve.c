@@ -224,9 +224,16 @@ static void tell_port(void *user, const char *url)
 
 static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 {
+	static const enum hd_opt lent[] = { HD_OPT_LENT_NODES, HD_OPT_LENT_FROM, HD_OPT_LENT_AS,
+		HD_OPT_LENT_FOR, HD_OPT_LENT_IDLE,
+		HD_OPT_LENT_EXTRA };
 	const char *text = hd_args_text(&cmd->args, HD_OPT_POOLS, "");
 	enum hd_err err = HD_OK;
 
+	for (size_t i = 0; i < sizeof lent / sizeof *lent && !err; i++)
+		if (cmd->args.has[lent[i]] && !hd_serve_launches(cmd))
+			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s goes with --launch slurm",
+				hd_opts[lent[i]].name);
 	while (*text && !err) {
 		size_t len = strcspn(text, ",");
 		const char *one = hd_arena_text(&cmd->arena, text, len);
@@ -262,6 +269,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	char *dir = hd_arena_take(&cmd->arena, 1, HD_PATH_CAP), here[HD_PATH_CAP];
 	const char *asked = cmd->args.text[HD_OPT_DIR];
 	struct hd_switch_costs costs = { .move_s = 2 };
+	struct hd_pilots_spec *pilots = NULL;
 	double round_s = 0;
 
 	if (!pools || !http || !dir)
@@ -278,7 +286,11 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	if (!err && cmd->args.has[HD_OPT_SWITCHING])
 		err = hd_sched_switching(cmd, &costs);
 	if (!err)
+		err = hd_serve_pilots(cmd, dir, pools, &pilots);
+	if (!err)
 		err = hd_pools_open(pools, &cmd->fs, &cmd->diag);
+	if (pilots)
+		pools->means = HD_POOL_LENT;
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
 	struct serve_notes notes = { cmd, dir };
@@ -293,6 +305,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	if (!err && hook.url)
 		err = hd_webhook_check(hook.url, &cmd->diag);
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
+		.pilots = pilots,
 		.policy = hd_args_text(&cmd->args, HD_OPT_SCHED_POLICY,
 		hd_policy_has_lp() ? "las" : "fifo"), .round_s = round_s,
 		.move_s = costs.move_s,
@@ -303,6 +316,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_serve_replace(cmd, &spec);
 	if (!err && cmd->args.has[HD_OPT_CHECK]) {
 		err = hd_serve_check(cmd, &spec, stdout);
+		hd_serve_pilots_close(pilots);
 		hd_pools_close(pools);
 		return err;
 	}
@@ -310,6 +324,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		say(cmd, "serve", 0, dir);
 	if (!err)
 		err = hd_daemon(&spec, &cmd->leave_at_once, &cmd->diag);
+	hd_serve_pilots_close(pilots);
 	hd_pools_close(pools);
 	return err;
 }
@@ -323,7 +338,8 @@ static enum hd_err verb_serve(struct hd_cmd *cmd)
 	if (cmd->args.has[HD_OPT_CHECK] && cmd->args.has[HD_OPT_REPLACE])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"--check changes nothing, --replace does: one of them");
-	if (cmd->args.has[HD_OPT_DIR] && cmd->args.has[HD_OPT_CHECK] && !cmd->args.has[HD_OPT_POOLS])
+	if (cmd->args.has[HD_OPT_DIR] && cmd->args.has[HD_OPT_CHECK] && !cmd->args.has[HD_OPT_POOLS] &&
+		!hd_serve_launches(cmd))
 		return check_users(cmd);
 	if (cmd->args.has[HD_OPT_BACKUP] || cmd->args.has[HD_OPT_RESTORE])
 		return cmd->args.has[HD_OPT_BACKUP] ? hd_serve_backup(cmd) : hd_serve_restore(cmd);
@@ -342,6 +358,10 @@ const struct hd_verb hd_verb_serve = {
 		"--policy decides which job gets which for how long, round by round; jobs are resized "
 		"and moved while they run, or commit and go on later, with the same bits; by what a "
 		"move costs (--switching; 2 s) they hold on to devices.\n"
+		"--launch slurm --nodes [N..]M: its devices are nodes that Slurm lends: batch jobs of one "
+		"node each, as many as the jobs ask for, given back after --idle; a type is that of a "
+		"node's GPU, else its first feature. Preempted, a job goes on with what is left, or waits; "
+		"started again with the same DIR the scheduler finds its nodes (docs/slurm.md).\n"
 		"Jobs outlive the scheduler: started again with the same DIR it finds them.\n"
 		"SIGTERM or SIGHUP ends it and lets jobs go on; with --drain they commit and leave. A "
 		"second one of the same DIR is refused (exit 1). Users come through DIR/heddle.sock; "
@@ -365,7 +385,9 @@ const struct hd_verb hd_verb_serve = {
 		"--new-key FILE: writes a new key for `run --listen` and `worker --join HOST:PORT`, "
 		"readable by you alone, and stops. Copy the file to the other machines; it is never "
 		"sent, nor named in an argument or a log.",
-	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
+	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_LAUNCH, HD_OPT_LENT_NODES,
+		HD_OPT_LENT_FROM, HD_OPT_LENT_AS, HD_OPT_LENT_FOR, HD_OPT_LENT_IDLE, HD_OPT_LENT_EXTRA,
+			HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
 		HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_REPLACE, HD_OPT_BACKUP,
 		HD_OPT_RESTORE,
 		HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WAIT_UP, HD_OPT_WORKERS, HD_OPT_LISTEN,

@@ -97,6 +97,23 @@ static enum hd_err print_devices(struct hd_cmd *cmd, const struct hd_json *s)
 	return err;
 }
 
+/* Of a scheduler whose devices are of its machine there are none. */
+static enum hd_err print_lent(struct hd_cmd *cmd, const struct hd_json *s)
+{
+	const struct hd_json *lent = hd_json_find(s, "lent");
+	struct hd_answer_lent of = { 0 };
+	enum hd_err err = HD_OK;
+
+	if (lent && hd_json_count(lent))
+		hd_scheduler_head(cmd, &hd_answer_lent_fields);
+	for (size_t i = 0; lent && !err && i < hd_json_count(lent); i++) {
+		err = hd_fields_read(&hd_answer_lent_fields, 0, hd_json_item(lent, i), &of, &cmd->diag);
+		if (!err)
+			hd_scheduler_line(cmd, &hd_answer_lent_fields, &of);
+	}
+	return err;
+}
+
 static enum hd_err print_jobs(struct hd_cmd *cmd, const struct hd_json *in, const char *key, bool *headed,
 	size_t *n)
 {
@@ -127,6 +144,8 @@ static enum hd_err print(struct hd_cmd *cmd, const struct view *v)
 		err = print_slow(cmd, v->status);
 	if (!err)
 		err = print_devices(cmd, v->status);
+	if (!err)
+		err = print_lent(cmd, v->status);
 	if (!err)
 		err = print_windows(cmd, v->status);
 	if (!err)

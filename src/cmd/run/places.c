@@ -12,19 +12,20 @@
 bool hd_places_are_asked(const struct hd_job *job) { return hd_job_int(job, HD_JOB_LAUNCH_KIND) != 0; }
 
 /* "4", "2..4" */
-static enum hd_err read_number(struct hd_cmd *cmd, uint64_t *least, uint64_t *most)
+enum hd_err hd_places_number(struct hd_cmd *cmd, enum hd_opt opt, uint64_t from, uint64_t cap,
+	uint64_t *least, uint64_t *most)
 {
-	const char *text = cmd->args.text[HD_OPT_PLACES], *dots = strstr(text, "..");
+	const char *text = cmd->args.text[opt], *dots = strstr(text, "..");
 	char first[16] = "";
 	const size_t n = dots ? (size_t)(dots - text) : strlen(text);
 
 	if (n < sizeof first)
 		memcpy(first, text, n);
-	if (hd_num_u64(first, HD_LAUNCH_WORKERS, least, NULL) || hd_num_u64(dots ? dots + 2 : first,
-		HD_LAUNCH_WORKERS, most, NULL) || !*least || *least > *most)
+	if (hd_num_u64(first, cap, least, NULL) || hd_num_u64(dots ? dots + 2 : first, cap, most, NULL) ||
+		*least < from || !*most || *least > *most)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"--nodes %s: write N, or N..M with N not above M; from 1 to %d", text,
-			HD_LAUNCH_WORKERS);
+			"--nodes %s: write N, or N..M with N not above M; from %llu to %llu", text,
+			(unsigned long long)from, (unsigned long long)cap);
 	if (!dots)
 		*least = 0;
 	return HD_OK;
@@ -48,7 +49,7 @@ enum hd_err hd_places_ask(struct hd_cmd *cmd, struct hd_job *job)
 			"launch.kind is %s: say on how many nodes, as --nodes 4 or --nodes 2..8; --launch "
 			"local "
 			"runs here", kind);
-	enum hd_err err = read_number(cmd, &least, &most);
+	enum hd_err err = hd_places_number(cmd, HD_OPT_PLACES, 1, HD_LAUNCH_WORKERS, &least, &most);
 	if (err)
 		return err;
 	cmd->args.has[HD_OPT_WORKERS] = true;

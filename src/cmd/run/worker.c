@@ -17,6 +17,7 @@
 #include "chaos/fault.h"
 #include "cmd/run/drive.h"
 #include "cmd/run/function.h"
+#include "cmd/run/pilot.h"
 
 /* A worker of a run: joins, and joins again when the others went on without it. */
 
@@ -470,6 +471,8 @@ static enum hd_err verb_worker(struct hd_cmd *cmd)
 			"--join names what to join: the folder of a run that was started with --workers, or "
 			"HOST:PORT of one started with --listen");
 	const char *where = cmd->args.text[HD_OPT_JOIN];
+	if (hd_pilot_is_asked(cmd, where))
+		return hd_worker_pilot(cmd, where);
 	*post = (struct post){ .cmd = cmd, .dir = where, .where = hd_network_is_address(where) ? where :
 		NULL };
 	hd_title_set(&cmd->title, "heddle worker", "heddle: worker of %s", where);
@@ -533,6 +536,8 @@ const struct hd_verb hd_verb_worker = {
 			"listens: "
 		"as --join HOST:PORT, but it saves and restores as workers of the run's machine do, and a "
 		"run may begin with such ones alone. `heddle run --launch` starts its workers this way.\n"
+		"--join DIR/pilots/TYPE: a node for a scheduler (`heddle serve --launch`), which says for "
+		"which run it works; asked to leave by a signal, it gives its worker notice (exit 75).\n"
 		"One of several that srun or mpirun starts takes the processors of its task, and its node as "
 		"its zone; what they say and makes no sense is refused.\n"
 		"--record-in FOLDER: it records into FOLDER/flight and FOLDER/trace what it does (without it "

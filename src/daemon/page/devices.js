@@ -10,11 +10,12 @@ function addSamples(s, after, came) {
 }
 
 async function showDevices(main) {
-	const plots = el('div', { class: 'plots', id: 'plots' }), rows = el('div', {}), slow = el('div', {});
+	const plots = el('div', { class: 'plots', id: 'plots' }), rows = el('div', {}), slow = el('div', {}),
+		lent = el('div', { id: 'lent' });
 	const samples = { all: [], whole: 0 };
 	let due = 0, busy = false;
 
-	fill(main, el('h2', {}, 'Devices'), plots, slow, el('h3', {}, 'One by one'), rows,
+	fill(main, el('h2', {}, 'Devices'), plots, lent, slow, el('h3', {}, 'One by one'), rows,
 		api.has('post', '/v1/stop') && el('section', {}, el('h3', {}, 'End of the scheduler'),
 			el('p', { class: 'soft' }, 'All devices go out of service, jobs commit and leave, and the scheduler ends; ' +
 				'started again with its folder it goes on with them.'),
@@ -33,8 +34,10 @@ async function showDevices(main) {
 				values: [s.busy, s.free, s.lost] })), ['busy', 'free', 'lost'], ['busy', 'free', 'out of service'],
 				(v) => (v > -0.5 ? 'now' : '-' + duration(-v)));
 		}));
+		fill(clear(lent), (store.status.lent || []).length ? table(['nodes of', '#wanted', '#run', '#wait', 'why'],
+			store.status.lent.map((l) => [l.type, l.wanted, l.running, l.waiting, l.why]), '') : '');
 		fill(clear(slow), (store.status.slow || []).map((h) => el('p', { class: 'why' }, h.text)));
-		fill(clear(rows), table(['device', 'state', 'job', 'kept', ''], pools.devices.map((d) => [d.name, d.state,
+		fill(clear(rows), table(['device', 'on', 'state', 'job', 'kept', ''], pools.devices.map((d) => [d.name, d.on, d.state,
 			d.job ? el('a', { href: '#/job/' + d.job }, d.job) : '', d.window ? d.window + ': ' + d.kept : '',
 			api.has('post', '/v1/devices/{device}') && el('button', { type: 'button', onclick: (e) =>
 				attempt(e.target, async () => {

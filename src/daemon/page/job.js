@@ -18,7 +18,8 @@ function jobFacts(j, whole) {
 		['took', j.took_s > 0 ? duration(j.took_s) + (isNumber(j.expected_error) ? ', ' + howWrong(j.expected_error) :
 			'') : ''], ['exit code', j.exit >= 0 ? j.exit : ''], ['lease', whole && whole.lease ? whole.lease : ''],
 		['failures in a row', whole && whole.failures ? whole.failures : ''],
-		['on', whole && whole.devices ? whole.devices.join(', ') : ''],
+		['on', whole && whole.devices ? whole.devices.map((name, i) =>
+			name + (whole.on && whole.on[i] ? ' (' + whole.on[i] + ')' : '')).join(', ') : ''],
 		['digest', whole ? whole.digest : '']]);
 }
 

@@ -303,7 +303,8 @@ ON(device)
 	v->usable = e->ok;
 	dispatch_tell_device(d, e->device);
 	d->freed = true;
-	return dispatch_note(d, 0, "device", "%s-%u %s", d->type[v->type].name,
+	/* before the first tick it is as it was when the caller ended */
+	return !d->open ? HD_OK : dispatch_note(d, 0, "device", "%s-%u %s", d->type[v->type].name,
 		e->device - d->first_device[v->type], e->ok ? "is back" : "is out of service");
 }
 
