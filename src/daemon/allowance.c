@@ -45,6 +45,11 @@ static struct hd_allowed *place(struct hd_allowance *a, uint32_t uid, int64_t no
 	return most;
 }
 
+int64_t hd_allowance_price(int64_t cpu_ns, uint32_t njobs)
+{
+	return cpu_ns > njobs * HD_ALLOWANCE_JOB_NS ? cpu_ns : njobs * HD_ALLOWANCE_JOB_NS;
+}
+
 void hd_allowance_took(struct hd_allowance *a, uint32_t uid, int64_t now_ns, int64_t took_ns)
 {
 	struct hd_allowed *u = place(a, uid, now_ns);

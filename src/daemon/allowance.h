@@ -6,7 +6,8 @@
  *
  * 1. What a question takes is known when it is answered: one may take more than is left, and the next ones
  *    wait the longer. Questions are refused while nothing is left.
- * 2. Of at most HD_ALLOWANCE_USERS users it is known what they took; those with most left are forgotten
+ * 2. A job that is taken in costs HD_ALLOWANCE_JOB_NS at least: most of its time is the disk's.
+ * 3. Of at most HD_ALLOWANCE_USERS users it is known what they took; those with most left are forgotten
  *    first, and begin with all. A user that owes is not forgotten for one that does not.
  *
  * Pure, a plain value; zeroed: none took any. */
@@ -20,6 +21,7 @@ enum {
 	HD_ALLOWANCE_PART = 4,            /* one of so many parts of the time that goes by */
 };
 #define HD_ALLOWANCE_MOST_NS INT64_C(2000000000)
+#define HD_ALLOWANCE_JOB_NS  INT64_C(4000000)
 
 struct hd_allowance {
 	uint32_t n;
@@ -28,6 +30,8 @@ struct hd_allowance {
 
 /* What that user has left at that time; 0 or less: nothing. */
 int64_t hd_allowance_left(const struct hd_allowance *allowance, uint32_t uid, int64_t now_ns);
+/* Of a question that took so much of a processor, and took in so many jobs. */
+int64_t hd_allowance_price(int64_t cpu_ns, uint32_t njobs);
 void hd_allowance_took(struct hd_allowance *allowance, uint32_t uid, int64_t now_ns, int64_t took_ns);
 /* Until it has some again; 0: it has. */
 int64_t hd_allowance_wait(const struct hd_allowance *allowance, uint32_t uid, int64_t now_ns);

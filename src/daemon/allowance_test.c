@@ -21,6 +21,9 @@ static void a_user_that_took_all_waits_and_others_do_not(void **state)
 	assert_true(wait >= 4 * (int64_t)S && wait < 4 * (int64_t)S + 10);
 	assert_true(hd_allowance_left(&a, ADA, t + wait - 5) <= 0 && hd_allowance_left(&a, ADA,
 		t + wait) > 0);
+	/* an array of a thousand is paid for with the disk's time */
+	assert_true(hd_allowance_price(S, 1000) == 4 * (int64_t)S && hd_allowance_price(S, 1) == S);
+	assert_true(hd_allowance_price(7, 0) == 7);
 	/* not beyond what one may have at once, however long it was silent; nor for time that goes back */
 	assert_true(hd_allowance_left(&a, ADA, INT64_MAX) == MOST);
 	assert_true(hd_allowance_left(&a, ADA, t - S) == -S);

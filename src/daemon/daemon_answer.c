@@ -242,6 +242,7 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 	}
 	if (!err) {
 		id = taken.card->id;
+		d->took_in = taken.n;
 		err = daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .job = id,
 			.row = taken.row, .n = taken.tasks }, taken.card, NULL, diag);
 		if (err)                          /* their folders stay: the next order has other numbers */
@@ -871,6 +872,7 @@ static enum hd_err may_take_time(struct hd_daemon *d, const struct hd_caller *by
 	const int64_t now_ns = hd_clock_now_ns(d->clock);
 
 	d->answer_ns = INT64_MAX;
+	d->took_in = 0;
 	if (!d->users || by->owner || !is_costly(what))
 		return HD_OK;
 	d->answer_ns = hd_allowance_left(&d->allowance, by->uid, now_ns);
@@ -886,7 +888,7 @@ static void charge(struct hd_daemon *d, const struct hd_caller *by, const char *
 {
 	if (d->users && !by->owner && is_costly(what))
 		hd_allowance_took(&d->allowance, by->uid, hd_clock_now_ns(d->clock),
-			hd_thread_cpu_ns() - began_ns);
+			hd_allowance_price(hd_thread_cpu_ns() - began_ns, d->took_in));
 }
 
 enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
