@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/le.h"
+#include "base/text.h"
 #include "timeline/build.h"
 #include "timeline/merge.h"
 #include "timeline/tighten.h"
@@ -36,14 +37,21 @@ static size_t put_section(uint8_t *to, uint32_t type, const uint8_t *bytes, size
 	return HD_HDT_SECTION_BYTES + n;
 }
 
+static enum hd_err take(void *text, const void *bytes, size_t len, struct hd_diag *diag)
+{
+	(void)diag;
+	hd_text_put(text, bytes, len);
+	return ((struct hd_text *)text)->full ? HD_E_NOMEM : HD_OK;
+}
+
 static void check(struct hd_arena *arena, const struct hd_tl_input *input, uint32_t n)
 {
 	struct hd_tl_clock *clock;
 	struct hd_tl_lives lives;
 	struct hd_timeline timeline;
 	uint32_t reference, nkept;
-	uint8_t *bytes, *again;
-	size_t len, len_again;
+	struct hd_timeline outline;
+	struct hd_text text, again;
 
 	if (hd_tl_collect(arena, input, n, &lives, NULL) ||
 		hd_tl_align(arena, &lives, &clock, &reference, NULL) ||
@@ -52,15 +60,22 @@ static void check(struct hd_arena *arena, const struct hd_tl_input *input, uint3
 		return;
 	if (hd_tl_validate(&timeline, NULL))
 		abort();
-	if (hd_tl_merge(arena, &lives, clock, &bytes, &len, NULL))
+	if (hd_tl_outline_of(arena, &lives, clock, reference, &outline, NULL))
 		return;
-	const struct hd_tl_input merged = { "merged", bytes, len };
+	if (outline.nevents != timeline.nevents || outline.nsteps != timeline.nsteps || outline.nlost !=
+		timeline.nlost || outline.begin != timeline.begin || outline.end != timeline.end)
+		abort();
+	hd_text_init(&text, arena);
+	hd_text_init(&again, arena);
+	if (hd_tl_merge(arena, &lives, clock, &(struct hd_tl_sink){ take, &text }, NULL))
+		return;
+	const struct hd_tl_input merged = { "merged", (const uint8_t *)text.at, text.len };
 	if (hd_tl_collect(arena, &merged, 1, &lives, NULL) ||
 		hd_tl_align(arena, &lives, &clock, &reference, NULL) ||
 		(lives.tightened && hd_tl_tighten(arena, &lives, clock, &nkept, NULL)) ||
-		hd_tl_merge(arena, &lives, clock, &again, &len_again, NULL))
+		hd_tl_merge(arena, &lives, clock, &(struct hd_tl_sink){ take, &again }, NULL))
 		return;
-	if (len != len_again || memcmp(bytes, again, len) != 0)
+	if (text.len != again.len || memcmp(text.at, again.at, text.len) != 0)
 		abort();
 }
 

@@ -26,5 +26,6 @@ struct hd_hasher { _Alignas(64) uint8_t state[640]; };
 void hd_hasher_init(struct hd_hasher *hasher);
 void hd_hasher_add(struct hd_hasher *hasher, const void *bytes, size_t len);
 struct hd_hash hd_hasher_end(const struct hd_hasher *hasher);
+uint64_t hd_hasher_end64(const struct hd_hasher *hasher);          /* that of hd_hash64() */
 
 #endif

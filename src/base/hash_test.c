@@ -33,6 +33,8 @@ static void pieces_hash_like_the_whole_wherever_they_are_cut(void **state)
 			hd_hasher_add(&copy, "x", 1);
 			CHECK(hd_hash_same(hd_hasher_end(&hasher), hd_hash(bytes, lens[l])),
 				"%zu bytes in pieces of %zu", lens[l], piece);
+			CHECK(hd_hasher_end64(&hasher) == hd_hash64(bytes, lens[l]), "64 bits of %zu",
+				(size_t)lens[l]);
 			CHECK(!hd_hash_same(hd_hasher_end(&copy), hd_hash(bytes, lens[l])),
 				"%zu bytes in pieces of %zu", lens[l], piece);
 		}

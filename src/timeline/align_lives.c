@@ -32,11 +32,13 @@ static void stretch(struct tl_probes *p, int64_t t0, int64_t t1)
 		p->end = t1;
 }
 
-static void read_slots(const struct hd_tl_life *life, const struct hd_tl_piece *piece,
+static void read_slots(const struct hd_tl_life *life, const struct hd_tl_ring *ring, uint32_t k,
 	const struct hd_flight_info *other, struct tl_probes *p)
 {
+	const struct hd_tl_piece *piece = &ring->piece[k];
+
 	for (uint64_t i = 0; i < piece->nslots; i++) {
-		const uint8_t *slot = piece->slot + i * HD_SLOT_BYTES;
+		const uint8_t *slot = piece->slot + i * HD_SLOT_BYTES, *after;
 		struct hd_event_probe more;
 		struct hd_event e;
 		if (!hd_event_get(slot, &e))
@@ -45,8 +47,8 @@ static void read_slots(const struct hd_tl_life *life, const struct hd_tl_piece *
 		if (t1 < t0)
 			continue;
 		stretch(p, t0, t1);
-		if (e.kind != HD_EVENT_CLOCK || i + 1 == piece->nslots ||
-			!hd_event_get_probe(slot + HD_SLOT_BYTES, &more))
+		if (e.kind != HD_EVENT_CLOCK || !(after = hd_tl_slot_after(ring, k, i)) ||
+			!hd_event_get_probe(after, &more))
 			continue;
 		struct hd_tl_probe probe = { .t1 = t0, .t4 = t1, .t2 = hd_tl_local(other, e.arg),
 			.t3 = hd_tl_local(other, e.arg + more.between) };
@@ -72,7 +74,7 @@ static void read_life(const struct hd_tl_life *life, const struct hd_flight_info
 	p->n = 0;
 	for (uint32_t r = 0; r < life->info.nrings; r++)
 		for (uint32_t k = 0; k < life->ring[r].npieces; k++)
-			read_slots(life, &life->ring[r].piece[k], other, p);
+			read_slots(life, &life->ring[r], k, other, p);
 }
 
 /* Counts first, so that the list is as long as it has to be. */

@@ -70,18 +70,6 @@ static enum hd_err put_process(struct tl_build *b, uint32_t i, struct hd_diag *d
 	return err;
 }
 
-static void find_bounds(struct hd_timeline *t, struct tl_seen *seen)
-{
-	for (uint64_t i = 0; i < t->nevents; i++) {
-		const struct hd_tl_event *e = &t->event[i];
-		struct tl_seen *s = &seen[t->lane[e->lane].process];
-		t->begin = i && t->begin < e->t0 ? t->begin : e->t0;
-		t->end = i && t->end > e->t1 ? t->end : e->t1;
-		s->first = s->first < e->t0 ? s->first : e->t0;
-		s->last = s->last > e->t1 ? s->last : e->t1;
-	}
-}
-
 /* SEND and RECV name a worker: the life of it that was there then. */
 static uint32_t peer_of(const struct hd_timeline *t, const struct tl_seen *seen, const struct hd_tl_event *e)
 {
@@ -94,26 +82,22 @@ static uint32_t peer_of(const struct hd_timeline *t, const struct tl_seen *seen,
 
 static enum hd_err take_room(struct tl_build *b, struct hd_diag *diag)
 {
-	uint64_t events = 0, rings = 0, most = 0;
+	uint64_t events = 0, rings = 0;
 
 	for (uint32_t i = 0; i < b->lives->n; i++) {
 		const struct hd_tl_life *life = b->lives->life[i];
 		rings += life->info.nrings;
 		events += b->clock[i].nsteps;
-		for (uint32_t r = 0; r < life->info.nrings; r++) {
-			uint64_t n = hd_tl_ring_slots(&life->ring[r]);
-			events += n;
-			most = n + b->clock[i].nsteps > most ? n + b->clock[i].nsteps : most;
-		}
+		for (uint32_t r = 0; r < life->info.nrings; r++)
+			events += hd_tl_ring_slots(&life->ring[r]);
 	}
 	b->lanes_cap = (uint32_t)(rings * (2 + HD_TL_SPILL));
-	b->out->event = hd_arena_take(b->arena, events + 1, sizeof *b->out->event);
+	b->out->event = hd_arena_take(b->arena, b->outline ? 1 : events + 1,
+		sizeof *b->out->event);
 	b->out->lane = hd_arena_take(b->arena, b->lanes_cap + 1ull, sizeof *b->out->lane);
 	b->out->process = hd_arena_take(b->arena, b->lives->n + 1ull, sizeof *b->out->process);
-	b->ring = hd_arena_take(b->arena, most + 1, sizeof *b->ring);
-	b->spare = hd_arena_take(b->arena, most + 1, sizeof *b->spare);
-	b->line = hd_arena_take(b->arena, most + 1, sizeof *b->line);
-	if (!b->out->event || !b->out->lane || !b->out->process || !b->ring || !b->spare || !b->line)
+	b->seen = hd_arena_take(b->arena, b->lives->n + 1ull, sizeof *b->seen);
+	if (!b->out->event || !b->out->lane || !b->out->process || !b->seen)
 		return no_memory(diag, "events");
 	return HD_OK;
 }
@@ -134,9 +118,8 @@ static enum hd_err put_job(struct tl_build *b, struct hd_diag *diag)
 static enum hd_err build_all(struct tl_build *b, struct hd_diag *diag)
 {
 	struct hd_timeline *t = b->out;
-	struct tl_seen *seen = hd_arena_take(b->arena, b->lives->n + 1ull, sizeof *seen);
 	uint32_t unknown;
-	enum hd_err err = seen ? take_room(b, diag) : no_memory(diag, "processes");
+	enum hd_err err = take_room(b, diag);
 
 	if (!err)
 		err = hd_tl_name_of(b->arena, &b->names, "?", 1, &unknown, diag);
@@ -147,18 +130,17 @@ static enum hd_err build_all(struct tl_build *b, struct hd_diag *diag)
 	set_base(b);
 	for (; t->nprocesses < b->lives->n && !err; t->nprocesses++) {
 		uint32_t i = t->nprocesses;
-		seen[i] = (struct tl_seen){ INT64_MAX, INT64_MIN };
-		t->process[i].step_begin = t->nsteps;
+		b->seen[i] = (struct tl_seen){ INT64_MAX, INT64_MIN };
 		err = put_process(b, i, diag);
+		err = err ? err : hd_tl_build_steps(b, i, diag);
 	}
 	if (err)
 		return err;
-	find_bounds(t, seen);
-	for (uint64_t i = 0; i < t->nevents; i++)
+	for (uint64_t i = 0; i < t->nevents && !b->outline; i++)
 		if (t->event[i].peer != HD_TL_NONE)
-			t->event[i].peer = peer_of(t, seen, &t->event[i]);
-	for (uint32_t i = 0; i < t->nprocesses && !err; i++)
-		err = hd_tl_build_steps(b, i, diag);
+			t->event[i].peer = peer_of(t, b->seen, &t->event[i]);
+	if (b->outline)
+		t->event = NULL;
 	for (uint32_t l = 0; l < t->nlanes; l++)
 		t->nlost += t->lane[l].nlost;
 	t->name = b->names.text;
@@ -166,16 +148,30 @@ static enum hd_err build_all(struct tl_build *b, struct hd_diag *diag)
 	return err;
 }
 
-enum hd_err hd_tl_build_of(struct hd_arena *arena, const struct hd_tl_lives *lives,
-	const struct hd_tl_clock *clock, uint32_t reference, struct hd_timeline *timeline,
+static enum hd_err build(struct hd_arena *arena, const struct hd_tl_lives *lives,
+	const struct hd_tl_clock *clock, uint32_t reference, bool outline, struct hd_timeline *timeline,
 	struct hd_diag *diag)
 {
 	struct hd_timeline got = { 0 };
 	struct tl_build build = { .arena = arena, .lives = lives, .clock = clock, .reference = reference,
-		.out = &got };
+		.outline = outline, .out = &got };
 	enum hd_err err = build_all(&build, diag);
 
 	if (!err)
 		*timeline = got;
 	return err;
+}
+
+enum hd_err hd_tl_build_of(struct hd_arena *arena, const struct hd_tl_lives *lives,
+	const struct hd_tl_clock *clock, uint32_t reference, struct hd_timeline *timeline,
+	struct hd_diag *diag)
+{
+	return build(arena, lives, clock, reference, false, timeline, diag);
+}
+
+enum hd_err hd_tl_outline_of(struct hd_arena *arena, const struct hd_tl_lives *lives,
+	const struct hd_tl_clock *clock, uint32_t reference, struct hd_timeline *timeline,
+	struct hd_diag *diag)
+{
+	return build(arena, lives, clock, reference, true, timeline, diag);
 }

@@ -25,5 +25,10 @@ enum { HD_TL_SPILL = 8 };
 HD_MUST_USE enum hd_err hd_tl_build_of(struct hd_arena *arena, const struct hd_tl_lives *lives,
 	const struct hd_tl_clock *clock, uint32_t reference, struct hd_timeline *timeline,
 	struct hd_diag *diag);
+/* The same without events (`event` is NULL) and without lanes of what overlaps: processes, steps, counts,
+ * bounds, names; its memory follows from these. Lanes say how many events they would have. */
+HD_MUST_USE enum hd_err hd_tl_outline_of(struct hd_arena *arena, const struct hd_tl_lives *lives,
+	const struct hd_tl_clock *clock, uint32_t reference, struct hd_timeline *timeline,
+	struct hd_diag *diag);
 
 #endif

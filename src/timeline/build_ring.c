@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "timeline/build_int.h"
+#include "timeline/lives_int.h"
 
-enum { DEEP = 64, PEER_NONE = 0xffff };
+enum { DEEP = 64, PEER_NONE = 0xffff, NEAR = 8 };
 
 /* First letters of an instruction (plan/ins.h), or of what the control lane names. */
 static const struct { const char *text; enum hd_tl_class class; } ops[] = {
@@ -59,15 +60,28 @@ static int order(const struct hd_tl_event *a, const struct hd_tl_event *b)
 	return a->kind - b->kind;
 }
 
+/* A recorder writes an event when it ends: it is a few places late. */
+bool hd_tl_sort_near(struct hd_tl_event *event, uint64_t n)
+{
+	for (uint64_t i = 1, left = NEAR * n; i < n; i++) {
+		const struct hd_tl_event e = event[i];
+		uint64_t k = i;
+		while (k && left && order(&event[k - 1], &e) > 0) {
+			event[k] = event[k - 1];
+			k--;
+			left--;
+		}
+		event[k] = e;
+		if (!left)
+			return false;
+	}
+	return true;
+}
+
 void hd_tl_sort(struct hd_tl_event *event, struct hd_tl_event *spare, uint64_t n)
 {
 	struct hd_tl_event *from = event, *to = spare, *swap;
-	uint64_t i = 1;
 
-	while (i < n && order(&event[i - 1], &event[i]) <= 0)
-		i++;
-	if (i >= n)
-		return;
 	for (uint64_t width = 1; width < n; width *= 2) {
 		for (uint64_t at = 0; at < n; at += 2 * width) {
 			uint64_t middle = at + width < n ? at + width : n, end = at + 2 * width < n ?
@@ -136,38 +150,69 @@ static enum hd_err put_event(struct tl_build *b, uint32_t life, const struct hd_
 	return hd_tl_name_of(b->arena, &b->names, name, strlen(name), &to->name, diag);
 }
 
-static enum hd_err read_piece(struct tl_build *b, uint32_t life, const struct hd_tl_piece *piece, uint64_t *n,
+/* A place at the end of the timeline's events; in an outline always the same. */
+static struct hd_tl_event *place(struct tl_build *b)
+{
+	return &b->out->event[b->outline ? 0 : b->out->nevents];
+}
+
+enum hd_err hd_tl_note(struct tl_build *b, uint32_t process, const struct hd_tl_event *e,
 	struct hd_diag *diag)
 {
+	struct hd_timeline *t = b->out;
+	struct tl_seen *seen = &b->seen[process];
+
+	t->begin = t->nevents && t->begin < e->t0 ? t->begin : e->t0;
+	t->end = t->nevents && t->end > e->t1 ? t->end : e->t1;
+	seen->first = seen->first < e->t0 ? seen->first : e->t0;
+	seen->last = seen->last > e->t1 ? seen->last : e->t1;
+	t->nevents++;
+	if (e->kind != HD_EVENT_STEP_BEGIN && e->kind != HD_EVENT_STEP_END)
+		return HD_OK;
+	enum hd_err err = hd_tl_grow(b->arena, &b->mark, &b->marks_cap, b->nmarks + 1ull, sizeof *b->mark,
+		diag);
+	if (!err)
+		b->mark[b->nmarks++] = (struct tl_mark){ .at = e->t0, .number = e->arg, .seq = t->nevents,
+			.lane = t->nlanes, .kind = e->kind, .committed = e->instr == 1 };
+	return err;
+}
+
+static enum hd_err read_piece(struct tl_build *b, uint32_t life, const struct hd_tl_ring *ring, uint32_t k,
+	struct hd_diag *diag)
+{
+	const struct hd_tl_piece *piece = &ring->piece[k];
 	enum hd_err err = HD_OK;
 
 	for (uint64_t i = 0; i < piece->nslots && !err; i++) {
-		const uint8_t *slot = piece->slot + i * HD_SLOT_BYTES;
+		const uint8_t *slot = piece->slot + i * HD_SLOT_BYTES, *after;
 		struct hd_event_transfer more;
 		struct hd_event e;
 		if (!hd_event_get(slot, &e))
 			continue;
-		bool pair = e.kind != HD_EVENT_CLOCK && hd_event_has_ext(e.kind) && i + 1 < piece->nslots &&
-			hd_event_get_transfer(slot + HD_SLOT_BYTES, &more);
-		err = put_event(b, life, &e, pair ? &more : NULL, &b->ring[*n], diag);
-		++*n;
+		bool pair = e.kind != HD_EVENT_CLOCK && hd_event_has_ext(e.kind) &&
+			(after = hd_tl_slot_after(ring, k, i)) && hd_event_get_transfer(after, &more);
+		struct hd_tl_event *to = place(b);
+		err = put_event(b, life, &e, pair ? &more : NULL, to, diag);
+		err = err ? err : hd_tl_note(b, life, to, diag);
 	}
 	return err;
 }
 
 /* Where a clock was set. */
-static enum hd_err put_clock_steps(struct tl_build *b, uint32_t life, uint64_t *n, struct hd_diag *diag)
+static enum hd_err put_clock_steps(struct tl_build *b, uint32_t life, struct hd_diag *diag)
 {
 	const struct hd_tl_clock *clock = &b->clock[life];
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < clock->nsteps && !err; i++, ++*n) {
+	for (uint32_t i = 0; i < clock->nsteps && !err; i++) {
+		struct hd_tl_event *to = place(b);
 		int64_t at = hd_tl_time(b, life, clock->step[i], NULL);
-		b->ring[*n] = (struct hd_tl_event){ .t0 = at, .t1 = at, .gate = at, .first = at,
+		*to = (struct hd_tl_event){ .t0 = at, .t1 = at, .gate = at, .first = at,
 			.step = HD_TL_NONE, .vn = HD_TL_NONE, .stage = HD_TL_NONE, .peer = HD_TL_NONE,
 			.kind = HD_EVENT_MARK, .class = HD_TL_MARK };
 		err = hd_tl_name_of(b->arena, &b->names, "clock step", strlen("clock step"),
-			&b->ring[*n].name, diag);
+			&to->name, diag);
+		err = err ? err : hd_tl_note(b, life, to, diag);
 	}
 	return err;
 }
@@ -223,22 +268,18 @@ void hd_tl_line_name(char *name, size_t cap, const char *lane, uint32_t line)
 		snprintf(name, cap, "%s +%u", lane, line - TL_SPILLED + 1);
 }
 
-static enum hd_err put_lane(struct tl_build *b, uint32_t process, uint32_t ring, uint32_t line, uint64_t n,
-	struct hd_diag *diag)
+/* A lane of events [begin, begin + n). */
+static enum hd_err put_lane(struct tl_build *b, uint32_t process, uint32_t ring, uint32_t line,
+	uint64_t begin, uint64_t n, struct hd_diag *diag)
 {
 	const struct hd_flight_lane *lane = &b->lives->life[process]->info.lane[ring];
 	struct hd_timeline *t = b->out;
 	char name[HD_FLIGHT_LANE_NAME + 16];
-	uint32_t row = t->nlanes;
-	uint64_t begin = t->nevents;
 
-	for (uint64_t i = 0; i < n; i++)
-		if (b->line[i] == line) {
-			b->ring[i].lane = row;
-			t->event[t->nevents++] = b->ring[i];
-		}
-	if (line != TL_OWN && t->nevents == begin)
+	if (line != TL_OWN && !n)
 		return HD_OK;
+	for (uint64_t i = begin; i < begin + n && !b->outline; i++)
+		t->event[i].lane = t->nlanes;
 	hd_tl_line_name(name, sizeof name, lane->name, line);
 	uint32_t text;
 	enum hd_err err = hd_tl_name_of(b->arena, &b->names, name, strlen(name), &text, diag);
@@ -246,8 +287,62 @@ static enum hd_err put_lane(struct tl_build *b, uint32_t process, uint32_t ring,
 		return err;
 	t->lane[t->nlanes++] = (struct hd_tl_lane){ .process = process, .kind = line == TL_TRANSFERS ?
 		HD_LANE_TRANSFER : lane->kind, .index = lane->index, .name = b->names.text[text],
-		.begin = begin, .end = t->nevents, .nlost = line == TL_OWN ?
+		.begin = begin, .end = begin + n, .nlost = line == TL_OWN ?
 		hd_tl_ring_lost(&b->lives->life[process]->ring[ring]) : 0 };
+	return HD_OK;
+}
+
+static enum hd_err no_memory(uint64_t n, struct hd_diag *diag)
+{
+	return hd_fail(diag, HD_E_NOMEM, "no memory to sort %llu events of a lane; take fewer files or steps",
+		(unsigned long long)n);
+}
+
+/* Room grows, by the largest ring so far; what it held is given up. */
+static enum hd_err room(struct hd_arena *arena, void *list, uint64_t *cap, uint64_t n, size_t size,
+	struct hd_diag *diag)
+{
+	void *at = n > *cap ? hd_arena_take(arena, n, size) : NULL;
+
+	if (n <= *cap)
+		return HD_OK;
+	if (!at)
+		return no_memory(n, diag);
+	memcpy(list, &at, sizeof at);
+	*cap = n;
+	return HD_OK;
+}
+
+static enum hd_err sort(struct tl_build *b, struct hd_tl_event *event, uint64_t n, struct hd_diag *diag)
+{
+	if (hd_tl_sort_near(event, n))
+		return HD_OK;
+	enum hd_err err = room(b->arena, &b->spare, &b->spare_cap, n, sizeof *event, diag);
+	if (!err)
+		hd_tl_sort(event, b->spare, n);
+	return err;
+}
+
+/* Line by line, in the place of all of them. count[]: of each line. */
+static enum hd_err gather(struct tl_build *b, struct hd_tl_event *event, uint64_t n, uint64_t count[TL_LINES],
+	struct hd_diag *diag)
+{
+	uint64_t kept = 0, at[TL_LINES];
+
+	for (uint64_t i = 0; i < n; i++)
+		count[b->line[i]]++;
+	at[TL_TRANSFERS] = 0;
+	for (uint32_t line = TL_SPILLED; line < TL_LINES; line++)
+		at[line] = at[line - 1] + count[line - 1];
+	enum hd_err err = room(b->arena, &b->spare, &b->spare_cap, n - count[TL_OWN], sizeof *event, diag);
+	if (err || n == count[TL_OWN])
+		return err;
+	for (uint64_t i = 0; i < n; i++)
+		if (b->line[i] == TL_OWN)
+			event[kept++] = event[i];
+		else
+			b->spare[at[b->line[i]]++] = event[i];
+	memcpy(event + kept, b->spare, (n - kept) * sizeof *event);
 	return HD_OK;
 }
 
@@ -263,20 +358,26 @@ static uint32_t ring_of_marks(const struct hd_flight_info *info)
 enum hd_err hd_tl_build_ring(struct tl_build *b, uint32_t life, uint32_t ring, struct hd_diag *diag)
 {
 	const struct hd_tl_life *from = b->lives->life[life];
+	uint64_t begin = b->out->nevents, count[TL_LINES] = { 0 };
 	enum hd_err err = HD_OK;
-	uint64_t n = 0;
 
 	for (uint32_t k = 0; k < from->ring[ring].npieces && !err; k++)
-		err = read_piece(b, life, &from->ring[ring].piece[k], &n, diag);
+		err = read_piece(b, life, &from->ring[ring], k, diag);
 	if (!err && ring == ring_of_marks(&from->info))
-		err = put_clock_steps(b, life, &n, diag);
-	if (err)
-		return err;
-	hd_tl_sort(b->ring, b->spare, n);
-	memset(b->line, TL_OWN, n);
-	if (from->info.lane[ring].kind == HD_LANE_DEVICE)
-		hd_tl_part(b->ring, b->line, n);
-	for (uint32_t line = 0; line < TL_LINES && !err; line++)
-		err = put_lane(b, life, ring, line, n, diag);
+		err = put_clock_steps(b, life, diag);
+	const uint64_t n = b->out->nevents - begin;
+	struct hd_tl_event *event = b->outline ? NULL : b->out->event + begin;
+	count[TL_OWN] = n;
+	if (!err && event)
+		err = sort(b, event, n, diag);
+	if (!err && event && from->info.lane[ring].kind == HD_LANE_DEVICE) {
+		err = room(b->arena, &b->line, &b->line_cap, n, 1, diag);
+		if (!err && n)
+			hd_tl_part(event, b->line, n);
+		count[TL_OWN] = 0;
+		err = err ? err : gather(b, event, n, count, diag);
+	}
+	for (uint32_t line = 0; line < TL_LINES && !err; begin += count[line++])
+		err = put_lane(b, life, ring, line, begin, count[line], diag);
 	return err;
 }

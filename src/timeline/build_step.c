@@ -3,52 +3,18 @@
 #include "timeline/build_int.h"
 #include "timeline/lives_int.h"
 
-struct step_mark { int64_t at; uint64_t number; uint32_t order; bool end, committed; };
-
+/* Of one time: by lane, then as events of a lane are sorted (timeline.h, 3). */
 static int by_time(const void *a, const void *b)
 {
-	const struct step_mark *x = a, *y = b;
+	const struct tl_mark *x = a, *y = b;
 
 	if (x->at != y->at)
 		return x->at < y->at ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static enum hd_err find_marks(const struct tl_build *b, const struct hd_tl_process *p, struct step_mark **out,
-	uint32_t *n, struct hd_diag *diag)
-{
-	const struct hd_timeline *t = b->out;
-	struct step_mark *found = NULL;
-	uint32_t cap = 0, count = 0;
-	enum hd_err err = HD_OK;
-
-	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
-		for (uint64_t i = t->lane[l].begin; i < t->lane[l].end && !err; i++) {
-			const struct hd_tl_event *e = &t->event[i];
-			if (e->kind != HD_EVENT_STEP_BEGIN && e->kind != HD_EVENT_STEP_END)
-				continue;
-			err = hd_tl_grow(b->arena, &found, &cap, count + 1ull, sizeof *found, diag);
-			if (!err)
-				found[count] = (struct step_mark){ .at = e->t0, .number = e->arg,
-					.end = e->kind == HD_EVENT_STEP_END, .committed = e->instr == 1,
-					.order = count };
-			count++;
-		}
-	if (count > 1 && !err)
-		qsort(found, count, sizeof *found, by_time);
-	*out = found;
-	*n = count;
-	return err;
-}
-
-static int64_t first_of(const struct hd_timeline *t, const struct hd_tl_process *p)
-{
-	int64_t first = INT64_MAX;
-
-	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
-		if (t->lane[l].begin < t->lane[l].end && t->event[t->lane[l].begin].t0 < first)
-			first = t->event[t->lane[l].begin].t0;
-	return first;
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
 /* The row among [begin, end) that a time lies in. */
@@ -77,16 +43,18 @@ enum hd_err hd_tl_build_steps(struct tl_build *b, uint32_t process, struct hd_di
 {
 	struct hd_timeline *t = b->out;
 	struct hd_tl_process *p = &t->process[process];
-	struct step_mark *found;
-	uint32_t n;
-	enum hd_err err = find_marks(b, p, &found, &n, diag);
+	const struct tl_mark *found = b->mark;
+	const uint32_t n = b->nmarks;
+	enum hd_err err = HD_OK;
 
 	p->step_begin = p->step_end = t->nsteps;
-	if (err || !n)
-		return err;
-	int64_t since = first_of(t, p);               /* the end of the step before */
+	b->nmarks = 0;
+	if (!n)
+		return HD_OK;
+	qsort(b->mark, n, sizeof *b->mark, by_time);
+	int64_t since = b->seen[process].first;       /* the end of the step before */
 	for (uint32_t i = 0, open = UINT32_MAX; i < n && !err; i++) {
-		if (!found[i].end) {
+		if (found[i].kind != HD_EVENT_STEP_END) {
 			open = i;
 			continue;
 		}
@@ -101,7 +69,8 @@ enum hd_err hd_tl_build_steps(struct tl_build *b, uint32_t process, struct hd_di
 		open = UINT32_MAX;
 	}
 	p->step_end = t->nsteps;
-	for (uint64_t i = t->lane[p->lane_begin].begin; !err && i < t->lane[p->lane_end - 1].end; i++)
+	for (uint64_t i = t->lane[p->lane_begin].begin; !err && !b->outline && i <
+		t->lane[p->lane_end - 1].end; i++)
 		t->event[i].step = row_at(t, p, &t->event[i]);
 	return err;
 }

@@ -204,6 +204,31 @@ static void each_piece_of_memory_may_be_refused(void **state)
 	tl_flight_close(&f);
 }
 
+/* As recorded: a few places late, or the wrong way round as no recorder writes. */
+static void a_lane_is_sorted_however_it_was_recorded(void **state)
+{
+	static const uint32_t late[] = { 0, 1, 3, 100, 400 };
+	(void)state;
+
+	for (size_t k = 0; k < sizeof late / sizeof late[0]; k++) {
+		struct tl_flight f;
+		tl_flight_open(&f, 0, 2, 512);
+		for (uint32_t i = 0; i < 400; i++) {
+			/* groups of late[k] + 1, each backwards */
+			const uint32_t group = late[k] + 1, at = i / group * group, end = at + group < 400 ?
+				at + group : 400;
+			tl_flight_op(&f, 0, 100 + 10 * (end - 1 - (i - at)), 8, "F", 1);
+		}
+		const struct hd_tl_input in = tl_flight_file(&f, "0.hdfr");
+		struct hd_timeline t = built(&in, 1);
+		assert_int_equal(t.nevents, 400);
+		for (uint32_t i = 0; i < 400; i++)
+			CHECK(t.event[i].t0 == 90 + 10 * i, "late by %u: event %u at %lld", late[k], i,
+				(long long)t.event[i].t0);
+		tl_flight_close(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +242,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_overwritten_or_unknown_is_counted, open_arena,
 			close_arena),
 		cmocka_unit_test_setup_teardown(names_are_one_list_of_good_text, open_arena, close_arena),
+		cmocka_unit_test_setup_teardown(a_lane_is_sorted_however_it_was_recorded, open_arena,
+			close_arena),
 		cmocka_unit_test(sorting_is_that_of_a_naive_one),
 		cmocka_unit_test_setup_teardown(each_piece_of_memory_may_be_refused, open_arena, close_arena),
 	};

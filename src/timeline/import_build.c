@@ -63,7 +63,13 @@ static int64_t start_of(const struct import *in)
 	return start == INT64_MAX ? 0 : start;
 }
 
-struct lanes_out { struct tl_build b; uint64_t *first; uint32_t *list; int64_t start; };
+/* ring: events of the lane at hand */
+struct lanes_out {
+	struct tl_build b;
+	struct hd_tl_event *ring;
+	uint64_t *first; uint32_t *list;
+	int64_t start;
+};
 
 /* Lists of the events of each lane, in the order of the file. */
 static enum hd_err list_lanes(struct import *in, struct lanes_out *o, struct hd_diag *diag)
@@ -87,14 +93,15 @@ static enum hd_err list_lanes(struct import *in, struct lanes_out *o, struct hd_
 		o->list[o->first[l] + in->lane[l].count++] = i;
 	}
 	most += 2ull * in->nsteps + 1;
-	o->b.ring = hd_arena_take(in->arena, most, sizeof *o->b.ring);
+	o->ring = hd_arena_take(in->arena, most, sizeof *o->ring);
 	o->b.spare = hd_arena_take(in->arena, most, sizeof *o->b.spare);
 	o->b.line = hd_arena_take(in->arena, most, 1);
 	struct hd_timeline *t = o->b.out;
 	t->event = hd_arena_take(in->arena, in->nevents + 2ull * in->nsteps + 1, sizeof *t->event);
 	t->lane = hd_arena_take(in->arena, (uint64_t)in->tids.n * TL_LINES + 1, sizeof *t->lane);
 	t->process = hd_arena_take(in->arena, in->pids.n + 1ull, sizeof *t->process);
-	return o->b.ring && o->b.spare && o->b.line && t->event && t->lane && t->process ? HD_OK :
+	o->b.seen = hd_arena_take(in->arena, in->pids.n + 1ull, sizeof *o->b.seen);
+	return o->ring && o->b.seen && o->b.spare && o->b.line && t->event && t->lane && t->process ? HD_OK :
 		no_memory(in, diag);
 }
 
@@ -116,11 +123,11 @@ static void put_step(const struct import *in, struct lanes_out *o, const struct 
 	mark.class = HD_TL_MARK;
 	mark.kind = HD_EVENT_STEP_BEGIN;
 	mark.t1 = mark.t0;
-	o->b.ring[(*n)++] = mark;
+	o->ring[(*n)++] = mark;
 	mark.kind = HD_EVENT_STEP_END;
 	mark.instr = 1;
 	mark.t0 = mark.t1 = mark.gate = mark.first = e->t1;
-	o->b.ring[(*n)++] = mark;
+	o->ring[(*n)++] = mark;
 }
 
 /* The innermost slice around a flow's end gets its number. */
@@ -130,14 +137,14 @@ static void bind(struct lanes_out *o, uint64_t n, const struct hd_tl_event *flow
 
 	while (low < high) {                              /* the first that begins after it */
 		uint64_t at = low + (high - low) / 2;
-		if (o->b.ring[at].t0 <= flow->t0)
+		if (o->ring[at].t0 <= flow->t0)
 			low = at + 1;
 		else
 			high = at;
 	}
 	for (uint32_t back = 0; low-- > 0 && back < LOOK_BACK; back++)
-		if (o->b.ring[low].t1 >= flow->t0 && o->b.ring[low].t1 > o->b.ring[low].t0) {
-			o->b.ring[low].flow = flow->flow;
+		if (o->ring[low].t1 >= flow->t0 && o->ring[low].t1 > o->ring[low].t0) {
+			o->ring[low].flow = flow->flow;
 			return;
 		}
 }
@@ -149,13 +156,15 @@ static enum hd_err put_line(struct import *in, struct lanes_out *o, uint32_t pro
 	uint64_t begin = t->nevents;
 	char name[NAME_CAP];
 
-	for (uint64_t i = 0; i < n; i++)
+	enum hd_err err = HD_OK;
+	for (uint64_t i = 0; i < n && !err; i++)
 		if (o->b.line[i] == line) {
-			o->b.ring[i].lane = t->nlanes;
-			t->event[t->nevents++] = o->b.ring[i];
+			o->ring[i].lane = t->nlanes;
+			t->event[t->nevents] = o->ring[i];
+			err = hd_tl_note(&o->b, process, &o->ring[i], diag);
 		}
-	if (t->nevents == begin)
-		return HD_OK;
+	if (err || t->nevents == begin)
+		return err;
 	uint32_t text = in->lane[l].named != HD_TL_NONE ? in->lane[l].named : in->lane[l].name;
 	hd_tl_line_name(name, sizeof name, in->names.text[text], line);
 	char *copy = hd_arena_text(in->arena, name, strlen(name));
@@ -181,17 +190,17 @@ static enum hd_err put_lane(struct import *in, struct lanes_out *o, uint32_t pro
 			shift(&from->e, o->start);
 		if (!stays(from->phase))
 			continue;
-		o->b.ring[n++] = from->e;
+		o->ring[n++] = from->e;
 		if (from->phase == HD_IMPORT_STEP)
 			put_step(in, o, &from->e, &n);
 	}
-	hd_tl_sort(o->b.ring, o->b.spare, n);
+	hd_tl_sort(o->ring, o->b.spare, n);
 	for (uint64_t k = 0; k < in->lane[l].count; k++)
 		if (in->event[list[k]].phase == 's' || in->event[list[k]].phase == 'f')
 			bind(o, n, &in->event[list[k]].e);
 	memset(o->b.line, TL_OWN, n);
 	if (device)
-		hd_tl_part(o->b.ring, o->b.line, n);
+		hd_tl_part(o->ring, o->b.line, n);
 	for (uint32_t line = 0; line < TL_LINES && !err; line++)
 		err = put_line(in, o, process, l, line, n, device, diag);
 	return err;
@@ -215,6 +224,7 @@ static enum hd_err put_process(struct import *in, struct lanes_out *o, uint32_t 
 		.pid = *end || number > UINT32_MAX ? 0 : (uint32_t)number, .host = "", .aligned = true,
 		.name = hd_arena_text(in->arena, name, strlen(name)), .state = HD_FLIGHT_FINISHED,
 		.lane_begin = t->nlanes };
+	o->b.seen[row] = (struct tl_seen){ INT64_MAX, INT64_MIN };
 	if (!t->process[row].name)
 		return no_memory(in, diag);
 	for (uint32_t l = 0; l < in->tids.n; l++)
@@ -244,10 +254,6 @@ enum hd_err hd_tl_import_build(struct import *in, struct hd_timeline *timeline, 
 		return err;
 	t.base_ns = o.start;
 	t.realtime_ns = in->base_ns ? in->base_ns + o.start : o.start > EPOCH_NS ? o.start : 0;
-	for (uint64_t i = 0; i < t.nevents; i++) {
-		t.begin = i && t.begin < t.event[i].t0 ? t.begin : t.event[i].t0;
-		t.end = i && t.end > t.event[i].t1 ? t.end : t.event[i].t1;
-	}
 	t.name = in->names.text;
 	t.nnames = in->names.n;
 	*timeline = t;

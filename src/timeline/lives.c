@@ -55,6 +55,15 @@ enum hd_err hd_tl_piece_add(struct hd_arena *arena, struct hd_tl_ring *ring, str
 	return err;
 }
 
+const uint8_t *hd_tl_slot_after(const struct hd_tl_ring *ring, uint32_t k, uint64_t i)
+{
+	const struct hd_tl_piece *piece = &ring->piece[k];
+
+	if (i + 1 < piece->nslots)
+		return piece->slot + (i + 1) * HD_SLOT_BYTES;
+	return k + 1 < ring->npieces && piece[1].first == piece->first + piece->nslots ? piece[1].slot : NULL;
+}
+
 uint64_t hd_tl_ring_slots(const struct hd_tl_ring *ring)
 {
 	uint64_t n = 0;

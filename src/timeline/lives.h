@@ -15,7 +15,8 @@
  *    such; names of it are "?", unless another file of the process has them.
  *
  * Ownership: the arena has all of it but pieces of traces that are not compressed, which lie in the inputs'
- * bytes. A flight file may be written by its process meanwhile, as long as it is mapped; it is copied. */
+ * bytes and are not copied. A flight file may be written by its process meanwhile, as long as it is mapped;
+ * it is copied. */
 #ifndef HD_TIMELINE_LIVES_H
 #define HD_TIMELINE_LIVES_H
 
@@ -32,7 +33,7 @@ struct hd_tl_input { const char *name; const uint8_t *bytes; size_t len; };
 struct hd_tl_piece { uint64_t first, nslots; const uint8_t *slot; };
 
 struct hd_tl_ring {
-	struct hd_tl_piece *piece;        /* ascending, disjoint, none adjoins the next */
+	struct hd_tl_piece *piece;        /* ascending, disjoint; one may adjoin the next */
 	uint32_t npieces, cap;
 	uint64_t lead;                    /* slots before the first piece that were lost */
 };
@@ -65,6 +66,9 @@ struct hd_tl_lives {
 
 HD_MUST_USE enum hd_err hd_tl_collect(struct hd_arena *arena, const struct hd_tl_input *input, uint32_t n,
 	struct hd_tl_lives *lives, struct hd_diag *diag);
+
+/* The slot behind slot i of piece k, which may be the first of the next piece; NULL: it is not there. */
+const uint8_t *hd_tl_slot_after(const struct hd_tl_ring *ring, uint32_t k, uint64_t i);
 
 /* Slots that are there, and that are lost, of a ring. */
 uint64_t hd_tl_ring_slots(const struct hd_tl_ring *ring);

@@ -180,35 +180,6 @@ static void join_plans(struct hd_tl_lives *lives)
 	lives->nplans = kept;
 }
 
-/* Neighbouring pieces are one list to read: a pair may lie across their border. */
-static enum hd_err settle(struct hd_arena *arena, struct hd_tl_life *life, struct hd_diag *diag)
-{
-	for (uint32_t i = 0; i < life->info.nrings; i++) {
-		struct hd_tl_ring *ring = &life->ring[i];
-		uint32_t kept = 0;
-		for (uint32_t k = 0, run; k < ring->npieces; k += run) {
-			struct hd_tl_piece piece = ring->piece[k];
-			for (run = 1; k + run < ring->npieces && ring->piece[k + run].first ==
-				piece.first + piece.nslots; run++)
-				piece.nslots += ring->piece[k + run].nslots;
-			uint8_t *all = run > 1 ? hd_arena_take(arena, piece.nslots, HD_SLOT_BYTES) : NULL,
-				*at = all;
-			if (run > 1 && !all)
-				return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %llu slots", life->file,
-					(unsigned long long)piece.nslots);
-			for (uint32_t j = k; j < k + run && all; j++) {
-				memcpy(at, ring->piece[j].slot, ring->piece[j].nslots * HD_SLOT_BYTES);
-				at += ring->piece[j].nslots * HD_SLOT_BYTES;
-			}
-			if (all)
-				piece.slot = all;
-			ring->piece[kept++] = piece;
-		}
-		ring->npieces = kept;
-	}
-	return HD_OK;
-}
-
 enum hd_err hd_tl_join(struct hd_arena *arena, struct hd_tl_lives *lives, struct hd_diag *diag)
 {
 	uint32_t kept = 0;
@@ -226,8 +197,6 @@ enum hd_err hd_tl_join(struct hd_arena *arena, struct hd_tl_lives *lives, struct
 	if (err)
 		return err;
 	lives->n = kept;
-	for (uint32_t i = 0; i < kept && !err; i++)
-		err = settle(arena, lives->life[i], diag);
 	if (kept)
 		qsort(lives->life, kept, sizeof *lives->life, by_worker);
 	join_plans(lives);

@@ -1,70 +1,111 @@
 #include "timeline/merge.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_writer.h"
 #include "base/le.h"
+#include "timeline/write_int.h"
 
-/* Two passes with the same calls: the first counts (at NULL), the second writes. */
-struct merge_out { uint8_t *at; size_t len, section; };
+/* A section's header has the hash of what follows: each is made twice by the same calls, first for that. */
+struct merge_out {
+	const struct hd_tl_lives *lives;
+	const struct hd_tl_clock *clock;
+	const struct hd_text *meta;
+	struct hd_tl_out *out;
+	bool hashes; uint64_t len; struct hd_hasher hasher;    /* of the section at hand */
+	/* what it is of: a life, or a plan; a ring, or a window; pieces [piece, end) that adjoin */
+	uint32_t i, k, piece, end;
+	uint64_t gap, nlost;              /* before the pieces; so far */
+};
 
 static void put(struct merge_out *o, const void *bytes, size_t len)
 {
-	if (o->at && len)
-		memcpy(o->at + o->len, bytes, len);
+	if (!o->hashes) {
+		hd_tl_out_put(o->out, bytes, len);
+		return;
+	}
+	hd_hasher_add(&o->hasher, bytes, len);
 	o->len += len;
 }
 
-static void open_section(struct merge_out *o)
+static void section(struct merge_out *o, enum hd_hdt_type type, void (*body)(struct merge_out *o))
 {
-	o->section = o->len;
-	o->len += HD_HDT_SECTION_BYTES;
+	uint8_t head[HD_HDT_SECTION_BYTES];
+
+	o->hashes = true;
+	o->len = 0;
+	hd_hasher_init(&o->hasher);
+	body(o);
+	o->hashes = false;
+	hd_hdt_section_of(head, type, o->len, hd_hasher_end64(&o->hasher));
+	put(o, head, sizeof head);
+	body(o);
 }
 
-static void close_section(struct merge_out *o, enum hd_hdt_type type)
+static void put_meta(struct merge_out *o) { put(o, o->meta->at, o->meta->len); }
+
+static void put_process(struct merge_out *o)
 {
-	size_t begin = o->section + HD_HDT_SECTION_BYTES;
+	uint8_t process[HD_HDT_PROCESS_BYTES];
 
-	if (o->at)
-		hd_hdt_section(o->at + o->section, type, 0, o->at + begin, o->len - begin, o->len - begin);
-}
-
-static void put_process(struct merge_out *o, const struct hd_tl_life *life, uint32_t i)
-{
-	uint8_t process[HD_HDT_PROCESS_BYTES], names[HD_HDT_NAMES_BYTES];
-
-	open_section(o);
-	hd_hdt_process(process, i, life->header);
+	hd_hdt_process(process, o->i, o->lives->life[o->i]->header);
 	put(o, process, sizeof process);
-	close_section(o, HD_HDT_PROCESS);
-	open_section(o);
-	hd_hdt_names(names, i, 0);
+}
+
+static void put_names(struct merge_out *o)
+{
+	const struct hd_tl_life *life = o->lives->life[o->i];
+	uint8_t names[HD_HDT_NAMES_BYTES];
+
+	hd_hdt_names(names, o->i, 0);
 	put(o, names, sizeof names);
 	put(o, life->names, life->names_used);
-	close_section(o, HD_HDT_NAMES);
 }
 
-/* A gap is said by the slot LOST in the place of the last that was missed. nlost: before this piece. */
-static void put_piece(struct merge_out *o, uint32_t process, uint32_t ring, const struct hd_tl_ring *from,
-	uint32_t k, uint64_t *nlost)
+static void put_plan(struct merge_out *o)
 {
-	const struct hd_tl_piece *piece = &from->piece[k];
-	const uint64_t gap = k ? piece->first - piece[-1].first - piece[-1].nslots : from->lead;
-	struct hd_hdt_rings rings = { .process = process, .ring = ring, .first = piece->first - (k > 0),
-		.nlost = *nlost += gap };
+	const struct hd_tl_text *plan = &o->lives->plan[o->i];
+
+	put(o, plan->hash, sizeof plan->hash);
+	put(o, plan->text, plan->len);
+}
+
+/* A gap is said by the slot LOST in the place of the last that was missed. */
+static void put_pieces(struct merge_out *o)
+{
+	const struct hd_tl_ring *from = &o->lives->life[o->i]->ring[o->k];
+	const bool lost = o->piece;
+	struct hd_hdt_rings rings = { .process = o->i, .ring = o->k,
+		.first = from->piece[o->piece].first - lost, .nlost = o->nlost };
 	uint8_t head[HD_HDT_RINGS_BYTES], slot[HD_SLOT_BYTES];
 
-	open_section(o);
 	hd_hdt_rings(head, &rings);
 	put(o, head, sizeof head);
-	if (k) {
-		hd_event_put(slot, &(struct hd_event){ .arg = gap, .kind = HD_EVENT_LOST });
+	if (lost) {
+		hd_event_put(slot, &(struct hd_event){ .arg = o->gap, .kind = HD_EVENT_LOST });
 		put(o, slot, sizeof slot);
 	}
-	put(o, piece->slot, piece->nslots * HD_SLOT_BYTES);
-	close_section(o, HD_HDT_RINGS);
+	for (uint32_t k = o->piece; k < o->end; k++)
+		put(o, from->piece[k].slot, from->piece[k].nslots * HD_SLOT_BYTES);
+}
+
+/* Pieces that adjoin are one section, however they were cut where they come from. */
+static void put_ring(struct merge_out *o)
+{
+	const struct hd_tl_ring *from = &o->lives->life[o->i]->ring[o->k];
+	uint64_t end = 0;                 /* of the pieces before */
+
+	o->nlost = 0;
+	for (o->piece = 0; o->piece < from->npieces; o->piece = o->end) {
+		const struct hd_tl_piece *piece = &from->piece[o->piece];
+		o->gap = o->piece ? piece->first - end : from->lead;
+		o->nlost += o->gap;
+		for (o->end = o->piece; o->end < from->npieces && (o->end == o->piece ||
+			from->piece[o->end].first == end); o->end++)
+			end = from->piece[o->end].first + from->piece[o->end].nslots;
+		section(o, HD_HDT_RINGS, put_pieces);
+	}
 }
 
 static void put_f64(struct merge_out *o, double v)
@@ -77,13 +118,13 @@ static void put_f64(struct merge_out *o, double v)
 	put(o, to, sizeof to);
 }
 
-static void put_window(struct merge_out *o, uint32_t process, const struct hd_tl_clock *clock,
-	const struct hd_tl_window *w)
+static void put_window(struct merge_out *o)
 {
+	const struct hd_tl_clock *clock = &o->clock[o->i];
+	const struct hd_tl_window *w = &clock->window[o->k];
 	uint8_t head[32];
 
-	open_section(o);
-	hd_put32(head, process);
+	hd_put32(head, o->i);
 	hd_put32(head + 4, w->ncorners);
 	hd_put64(head + 8, (uint64_t)w->from);
 	hd_put64(head + 16, (uint64_t)w->to);
@@ -93,11 +134,10 @@ static void put_window(struct merge_out *o, uint32_t process, const struct hd_tl
 		put_f64(o, (double)clock->offset + w->corner[i].a);
 		put_f64(o, w->corner[i].b);
 	}
-	close_section(o, HD_HDT_ALIGNMENT);
 }
 
 /* Steps of one ring: a begin and the end of the same number after it. */
-static void put_index(struct merge_out *o, uint32_t process, const struct hd_tl_ring *ring)
+static void put_index_of(struct merge_out *o, uint32_t process, const struct hd_tl_ring *ring)
 {
 	uint64_t step = 0, index = 0;
 	bool open = false;
@@ -124,38 +164,34 @@ static void put_index(struct merge_out *o, uint32_t process, const struct hd_tl_
 		}
 }
 
-static void put_all(struct merge_out *o, const struct hd_tl_lives *lives, const struct hd_tl_clock *clock,
-	const struct hd_text *meta)
+static void put_index(struct merge_out *o)
 {
+	for (uint32_t i = 0; i < o->lives->n; i++)
+		for (uint32_t r = 0; r < o->lives->life[i]->info.nrings; r++)
+			put_index_of(o, i, &o->lives->life[i]->ring[r]);
+}
+
+static void put_all(struct merge_out *o)
+{
+	const struct hd_tl_lives *lives = o->lives;
 	uint8_t magic[HD_HDT_MAGIC_BYTES];
 
 	hd_hdt_magic(magic);
 	put(o, magic, sizeof magic);
-	open_section(o);
-	put(o, meta->at, meta->len);
-	close_section(o, HD_HDT_META);
-	for (uint32_t i = 0; i < lives->n; i++)
-		put_process(o, lives->life[i], i);
-	for (uint32_t i = 0; i < lives->nplans; i++) {
-		open_section(o);
-		put(o, lives->plan[i].hash, sizeof lives->plan[i].hash);
-		put(o, lives->plan[i].text, lives->plan[i].len);
-		close_section(o, HD_HDT_PLANS);
+	section(o, HD_HDT_META, put_meta);
+	for (o->i = 0; o->i < lives->n; o->i++) {
+		section(o, HD_HDT_PROCESS, put_process);
+		section(o, HD_HDT_NAMES, put_names);
 	}
-	for (uint32_t i = 0; i < lives->n; i++)
-		for (uint32_t w = 0; w < clock[i].nwindows; w++)
-			put_window(o, i, &clock[i], &clock[i].window[w]);
-	open_section(o);
-	for (uint32_t i = 0; i < lives->n; i++)
-		for (uint32_t r = 0; r < lives->life[i]->info.nrings; r++)
-			put_index(o, i, &lives->life[i]->ring[r]);
-	close_section(o, HD_HDT_INDEX);
-	for (uint32_t i = 0; i < lives->n; i++)
-		for (uint32_t r = 0; r < lives->life[i]->info.nrings; r++) {
-			uint64_t nlost = 0;
-			for (uint32_t k = 0; k < lives->life[i]->ring[r].npieces; k++)
-				put_piece(o, i, r, &lives->life[i]->ring[r], k, &nlost);
-		}
+	for (o->i = 0; o->i < lives->nplans; o->i++)
+		section(o, HD_HDT_PLANS, put_plan);
+	for (o->i = 0; o->i < lives->n; o->i++)
+		for (o->k = 0; o->k < o->clock[o->i].nwindows; o->k++)
+			section(o, HD_HDT_ALIGNMENT, put_window);
+	section(o, HD_HDT_INDEX, put_index);
+	for (o->i = 0; o->i < lives->n; o->i++)
+		for (o->k = 0; o->k < lives->life[o->i]->info.nrings; o->k++)
+			put_ring(o);
 }
 
 static enum hd_err write_meta(const struct hd_tl_lives *lives, const struct hd_tl_clock *clock,
@@ -183,22 +219,20 @@ static enum hd_err write_meta(const struct hd_tl_lives *lives, const struct hd_t
 }
 
 enum hd_err hd_tl_merge(struct hd_arena *arena, const struct hd_tl_lives *lives,
-	const struct hd_tl_clock *clock, uint8_t **bytes, size_t *len, struct hd_diag *diag)
+	const struct hd_tl_clock *clock, const struct hd_tl_sink *sink, struct hd_diag *diag)
 {
-	struct merge_out counted = { 0 }, out = { 0 };
+	struct merge_out *o = hd_arena_take(arena, 1, sizeof *o);
 	struct hd_text meta;
 
 	hd_text_init(&meta, arena);
-	enum hd_err err = write_meta(lives, clock, &meta, diag);
+	enum hd_err err = o ? write_meta(lives, clock, &meta, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory to merge recordings");
 	if (err)
 		return err;
-	put_all(&counted, lives, clock, &meta);
-	out.at = hd_arena_take(arena, counted.len, 1);
-	if (!out.at)
-		return hd_fail(diag, HD_E_NOMEM, "no memory for a merged file of %zu bytes", counted.len);
-	put_all(&out, lives, clock, &meta);
-	assert(out.len == counted.len);
-	*bytes = out.at;
-	*len = out.len;
-	return HD_OK;
+	*o = (struct merge_out){ .lives = lives, .clock = clock, .meta = &meta,
+		.out = hd_tl_out_new(sink, arena, diag) };
+	if (!o->out)
+		return HD_E_NOMEM;
+	put_all(o);
+	return hd_tl_out_end(o->out);
 }

@@ -5,14 +5,18 @@
  * 2. Its bytes do not depend on the order of the inputs, and merging it again, alone or with some of its
  *    inputs, gives the same bytes.
  *
- * Ownership: the bytes lie in the arena. Pure. */
+ * 3. Its own memory is a buffer (write.h) and the text of META; slots are read twice where they lie, once for
+ *    their section's hash.
+ *
+ * Ownership: nothing is kept; arena: scratch. Pure. */
 #ifndef HD_TIMELINE_MERGE_H
 #define HD_TIMELINE_MERGE_H
 
 #include "timeline/align.h"
+#include "timeline/write.h"
 
 /* clock: of hd_tl_align(). */
 HD_MUST_USE enum hd_err hd_tl_merge(struct hd_arena *arena, const struct hd_tl_lives *lives,
-	const struct hd_tl_clock *clock, uint8_t **bytes, size_t *len, struct hd_diag *diag);
+	const struct hd_tl_clock *clock, const struct hd_tl_sink *sink, struct hd_diag *diag);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/le.h"
+#include "base/text.h"
 #include "timeline/build.h"
 #include "timeline/testing_files.h"
 
@@ -42,21 +43,29 @@ static int close_files(void **state)
 	return 0;
 }
 
+static enum hd_err take(void *text, const void *bytes, size_t len, struct hd_diag *diag)
+{
+	hd_text_put(text, bytes, len);
+	return ((struct hd_text *)text)->full ? hd_fail(diag, HD_E_NOMEM, "no memory for a test") : HD_OK;
+}
+
 static enum hd_err merge(const struct hd_tl_input *in, uint32_t n, struct hd_tl_input *out,
 	struct hd_diag *diag)
 {
 	struct hd_tl_clock *clock;
 	struct hd_tl_lives lives;
 	uint32_t reference;
-	uint8_t *bytes;
+	struct hd_text text;
 	enum hd_err err = hd_tl_collect(&arena, in, n, &lives, diag);
 
 	if (!err)
 		err = hd_tl_align(&arena, &lives, &clock, &reference, diag);
 	if (!err)
-		err = hd_tl_merge(&arena, &lives, clock, &bytes, &out->len, diag);
+		hd_text_init(&text, &arena);
 	if (!err)
-		*out = (struct hd_tl_input){ "merged.hdt", bytes, out->len };
+		err = hd_tl_merge(&arena, &lives, clock, &(struct hd_tl_sink){ take, &text }, diag);
+	if (!err)
+		*out = (struct hd_tl_input){ "merged.hdt", (const uint8_t *)text.at, text.len };
 	return err;
 }
 
@@ -294,6 +303,131 @@ static void each_piece_of_memory_may_be_refused(void **state)
 	EACH_PIECE_REFUSED(err, merge(in, 2, &out, NULL));
 }
 
+/* ---- without the memory of all events ---- */
+
+static void an_outline_says_what_the_timeline_says(void **state)
+{
+	struct hd_timeline whole, outline;
+	struct hd_tl_clock *clock;
+	struct hd_tl_lives lives;
+	uint32_t reference;
+
+	(void)state;
+	assert_int_equal(hd_tl_collect(&arena, input, NFILES, &lives, NULL), HD_OK);
+	assert_int_equal(hd_tl_align(&arena, &lives, &clock, &reference, NULL), HD_OK);
+	assert_int_equal(hd_tl_build_of(&arena, &lives, clock, reference, &whole, NULL), HD_OK);
+	assert_int_equal(hd_tl_outline_of(&arena, &lives, clock, reference, &outline, NULL), HD_OK);
+	assert_true(whole.nevents && whole.nsteps && !outline.event);
+	assert_true(outline.nevents == whole.nevents && outline.nsteps == whole.nsteps);
+	assert_true(outline.begin == whole.begin && outline.end == whole.end && outline.nlost == whole.nlost);
+	assert_memory_equal(outline.step, whole.step, whole.nsteps * sizeof *whole.step);
+	assert_int_equal(outline.nprocesses, whole.nprocesses);
+	for (uint32_t i = 0; i < whole.nprocesses; i++) {
+		const struct hd_tl_process *a = &whole.process[i], *b = &outline.process[i];
+		assert_true(a->error_ns == b->error_ns && a->aligned == b->aligned && a->pid == b->pid &&
+			a->step_begin == b->step_begin && a->step_end == b->step_end);
+		assert_string_equal(a->name, b->name);
+	}
+}
+
+enum { SECTION = 1000, SECTIONS = 1000, STEP = 500 };
+
+/* A trace of SECTIONS * SECTION slots of ring 0 as a drain appends it: a step each STEP of them; the two
+ * slots of a SEND lie on both sides of each border. */
+static uint8_t *long_trace(const struct tl_flight *f, size_t *len)
+{
+	const struct hd_names *names = &f->flight.names;
+	const uint32_t used = hd_flight_names_used(f->memory);
+	const size_t slots = HD_HDT_RINGS_BYTES + SECTION * HD_SLOT_BYTES;
+	uint8_t *bytes = malloc(16384 + used + SECTIONS * (HD_HDT_SECTION_BYTES + slots)), *at = bytes;
+
+	assert_non_null(bytes);
+	hd_hdt_magic(at);
+	at += HD_HDT_MAGIC_BYTES;
+	hd_hdt_process(at + HD_HDT_SECTION_BYTES, 0, f->memory);
+	hd_hdt_section(at, HD_HDT_PROCESS, 0, at + HD_HDT_SECTION_BYTES, HD_HDT_PROCESS_BYTES,
+		HD_HDT_PROCESS_BYTES);
+	at += HD_HDT_SECTION_BYTES + HD_HDT_PROCESS_BYTES;
+	hd_hdt_names(at + HD_HDT_SECTION_BYTES, 0, 0);
+	memcpy(at + HD_HDT_SECTION_BYTES + HD_HDT_NAMES_BYTES, names->table, used);
+	hd_hdt_section(at, HD_HDT_NAMES, 0, at + HD_HDT_SECTION_BYTES, HD_HDT_NAMES_BYTES + used,
+		HD_HDT_NAMES_BYTES + used);
+	at += HD_HDT_SECTION_BYTES + HD_HDT_NAMES_BYTES + used;
+	for (uint64_t s = 0, i = 0; s < SECTIONS; s++) {
+		uint8_t *raw = at + HD_HDT_SECTION_BYTES, *slot = raw + HD_HDT_RINGS_BYTES;
+		hd_hdt_rings(raw, &(struct hd_hdt_rings){ .first = i });
+		for (; i < (s + 1) * SECTION; i++, slot += HD_SLOT_BYTES) {
+			const bool begins = i % STEP == 1, ends = i % STEP == STEP - 2;
+			struct hd_event e = { .t0 = 1000 + 100 * i, .duration = begins || ends ? 0 : 50,
+				.kind = begins ? HD_EVENT_STEP_BEGIN : ends ? HD_EVENT_STEP_END : HD_EVENT_OP,
+				.arg = begins || ends ? i / STEP : 0, .instr = ends };
+			if (i % SECTION == SECTION - 1 && s + 1 < SECTIONS)
+				e = (struct hd_event){ .t0 = 1000 + 100 * i, .duration = 20, .arg = 64,
+					.kind = HD_EVENT_SEND, .flags = HD_EVENT_FLAG_EXT };
+			if (i % SECTION || !s)
+				hd_event_put(slot, &e);
+			else
+				hd_event_put_transfer(slot, &(struct hd_event_transfer){ .flow = s,
+					.peer = 1 });
+		}
+		hd_hdt_section(at, HD_HDT_RINGS, 0, raw, slots, slots);
+		at += HD_HDT_SECTION_BYTES + slots;
+	}
+	*len = (size_t)(at - bytes);
+	return bytes;
+}
+
+struct counted { struct hd_hasher hasher; size_t len; };
+static enum hd_err count(void *self, const void *bytes, size_t len, struct hd_diag *diag)
+{
+	struct counted *c = self;
+
+	(void)diag;
+	hd_hasher_add(&c->hasher, bytes, len);
+	c->len += len;
+	return HD_OK;
+}
+
+/* 32 MB of slots with a budget of 2 MiB: they are read where they lie, and written as they are read. */
+static void a_million_events_are_merged_in_little_memory(void **state)
+{
+	struct counted merged = { .len = 0 };
+	struct hd_tl_clock *clock;
+	struct hd_tl_lives lives;
+	struct hd_diag diag = { "" };
+	struct hd_timeline t;
+	struct hd_arena small, large;
+	uint32_t reference = 0;
+	size_t len;
+
+	(void)state;
+	uint8_t *bytes = long_trace(&file[1], &len);
+	const struct hd_tl_input in = { "long.hdt", bytes, len };
+	hd_hasher_init(&merged.hasher);
+	hd_arena_init(&small, 2 << 20);
+	CHECK(!hd_tl_collect(&small, &in, 1, &lives, &diag), "%s", diag.text);
+	CHECK(!hd_tl_align(&small, &lives, &clock, &reference, &diag), "%s", diag.text);
+	CHECK(!hd_tl_outline_of(&small, &lives, clock, reference, &t, &diag), "%s", diag.text);
+	CHECK(!hd_tl_merge(&small, &lives, clock, &(struct hd_tl_sink){ count, &merged }, &diag), "%s",
+		diag.text);
+	const uint64_t nevents = (uint64_t)SECTION * SECTIONS - (SECTIONS - 1);
+	assert_true(t.nevents == nevents && t.nsteps == SECTION * SECTIONS / STEP && !t.nlost);
+	/* one section of all slots, and what one was cut into before is gone */
+	CHECK(merged.len > (size_t)SECTION * SECTIONS * HD_SLOT_BYTES && merged.len < len, "%zu of %zu",
+		merged.len, len);
+	hd_arena_init(&large, 0);
+	assert_int_equal(hd_tl_build_of(&large, &lives, clock, reference, &t, NULL), HD_OK);
+	uint64_t flows = 0;
+	for (uint64_t i = 0; i < t.nevents; i++)
+		flows += t.event[i].flow;
+	assert_int_equal(flows, (uint64_t)SECTIONS * (SECTIONS - 1) / 2);
+	CHECK(hd_arena_kept_bytes(&large) < 4 * len, "%zu bytes for a timeline of %zu",
+		hd_arena_kept_bytes(&large), len);
+	hd_arena_finish(&small);
+	hd_arena_finish(&large);
+	free(bytes);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, open_files, close_files)
@@ -307,6 +441,8 @@ int main(void)
 		T(a_file_that_is_cut_off_gives_what_is_whole),
 		T(processes_are_the_coordinator_then_by_start_then_by_number),
 		T(simulated_recordings_are_one_only_if_they_are_equal),
+		T(an_outline_says_what_the_timeline_says),
+		T(a_million_events_are_merged_in_little_memory),
 		T(each_piece_of_memory_may_be_refused),
 	};
 

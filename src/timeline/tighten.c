@@ -33,17 +33,18 @@ static enum hd_err no_memory(struct tighten *t)
 	return hd_fail(t->diag, HD_E_NOMEM, "no memory to tighten clocks; merge without --tighten");
 }
 
-static enum hd_err read_ends(struct tighten *t, uint32_t i, const struct hd_tl_piece *piece)
+static enum hd_err read_ends(struct tighten *t, uint32_t i, const struct hd_tl_ring *ring, uint32_t piece)
 {
 	const struct hd_flight_info *info = &t->lives->life[i]->info;
 	enum hd_err err = HD_OK;
 
-	for (uint64_t k = 0; k + 1 < piece->nslots && !err; k++) {
-		const uint8_t *slot = piece->slot + k * HD_SLOT_BYTES;
+	for (uint64_t k = 0; k < ring->piece[piece].nslots && !err; k++) {
+		const uint8_t *slot = ring->piece[piece].slot + k * HD_SLOT_BYTES, *after;
 		struct hd_event_transfer more;
 		struct hd_event e;
 		if (!hd_event_get(slot, &e) || (e.kind != HD_EVENT_SEND && e.kind != HD_EVENT_RECV) ||
-			!hd_event_get_transfer(slot + HD_SLOT_BYTES, &more) || !more.flow)
+			!(after = hd_tl_slot_after(ring, piece, k)) ||
+			!hd_event_get_transfer(after, &more) || !more.flow)
 			continue;
 		err = hd_tl_grow(t->arena, &t->end, &t->ends_cap, t->nends + 1ull, sizeof *t->end, t->diag);
 		if (!err)
@@ -311,7 +312,7 @@ enum hd_err hd_tl_tighten(struct hd_arena *arena, const struct hd_tl_lives *live
 		t.mine[i] = !err && clock[i].aligned && clock[i].nknots && t.probes[i].n >= 2;
 		for (uint32_t r = 0; r < lives->life[i]->info.nrings && !err; r++)
 			for (uint32_t k = 0; k < lives->life[i]->ring[r].npieces && !err; k++)
-				err = read_ends(&t, i, &lives->life[i]->ring[r].piece[k]);
+				err = read_ends(&t, i, &lives->life[i]->ring[r], k);
 	}
 	if (!err)
 		err = pair_ends(&t);

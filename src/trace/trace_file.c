@@ -22,11 +22,19 @@ void hd_hdt_magic(uint8_t to[HD_HDT_MAGIC_BYTES]) { memcpy(to, magic, sizeof mag
 void hd_hdt_section(uint8_t to[HD_HDT_SECTION_BYTES], enum hd_hdt_type type, uint32_t flags,
 	const void *stored, uint64_t stored_bytes, uint64_t raw_bytes)
 {
-	hd_put32(to, (uint32_t)type);
+	hd_hdt_section_of(to, type, stored_bytes, hd_hash64(stored, stored_bytes));
 	hd_put32(to + 4, flags);
-	hd_put64(to + 8, stored_bytes);
 	hd_put64(to + 16, raw_bytes);
-	hd_put64(to + 24, hd_hash64(stored, stored_bytes));
+}
+
+void hd_hdt_section_of(uint8_t to[HD_HDT_SECTION_BYTES], enum hd_hdt_type type, uint64_t stored_bytes,
+	uint64_t hash)
+{
+	hd_put32(to, (uint32_t)type);
+	hd_put32(to + 4, 0);
+	hd_put64(to + 8, stored_bytes);
+	hd_put64(to + 16, stored_bytes);
+	hd_put64(to + 24, hash);
 }
 
 void hd_hdt_names(uint8_t to[HD_HDT_NAMES_BYTES], uint32_t process, uint32_t offset)

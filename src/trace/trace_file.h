@@ -62,6 +62,9 @@ void hd_hdt_magic(uint8_t to[HD_HDT_MAGIC_BYTES]);
 /* stored: the payload as it will follow; raw_bytes: its length before compression (flags 0: the same) */
 void hd_hdt_section(uint8_t to[HD_HDT_SECTION_BYTES], enum hd_hdt_type type, uint32_t flags,
 	const void *stored, uint64_t stored_bytes, uint64_t raw_bytes);
+/* The same of a payload whose hash is known: what is too long to lie in memory. */
+void hd_hdt_section_of(uint8_t to[HD_HDT_SECTION_BYTES], enum hd_hdt_type type, uint64_t stored_bytes,
+	uint64_t hash);
 void hd_hdt_names(uint8_t to[HD_HDT_NAMES_BYTES], uint32_t process, uint32_t offset);
 
 struct hd_hdt_rings { uint32_t process, ring; uint64_t first, nlost; };

@@ -7,6 +7,7 @@
 struct hd_trace_format {
 	const char *suffix, *about;
 	enum hd_err (*write)(struct hd_cmd *cmd, const struct hd_trace_input *input, const char *path);
+	bool outline;                     /* it is written of slots; of events counts are enough */
 };
 
 /* By the suffix of `path`; HD_E_INVAL lists those that there are. */

@@ -223,7 +223,11 @@ static enum hd_err find_foreign(struct hd_cmd *cmd, const struct input_list *lis
 	return HD_OK;
 }
 
-enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t n,
+typedef enum hd_err build_fn(struct hd_arena *arena, const struct hd_tl_lives *lives,
+	const struct hd_tl_clock *clock, uint32_t reference, struct hd_timeline *timeline,
+	struct hd_diag *diag);
+
+static enum hd_err read_with(struct hd_cmd *cmd, const char *const *path, uint32_t n, build_fn *build,
 	struct hd_trace_input *input)
 {
 	struct hd_trace_input got = { 0 };
@@ -248,11 +252,22 @@ enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t 
 	if (!err)
 		err = tighten(cmd, &got);
 	if (!err)
-		err = hd_tl_build_of(&cmd->arena, &got.lives, got.clock, got.reference, &got.timeline,
-			&cmd->diag);
+		err = build(&cmd->arena, &got.lives, got.clock, got.reference, &got.timeline, &cmd->diag);
 	if (err)
 		return err;
 	say_what_is_missing(cmd, &got);
 	*input = got;
 	return HD_OK;
+}
+
+enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t n,
+	struct hd_trace_input *input)
+{
+	return read_with(cmd, path, n, hd_tl_build_of, input);
+}
+
+enum hd_err hd_trace_outline(struct hd_cmd *cmd, const char *const *path, uint32_t n,
+	struct hd_trace_input *input)
+{
+	return read_with(cmd, path, n, hd_tl_outline_of, input);
 }

@@ -26,6 +26,10 @@ struct hd_trace_input {
 HD_MUST_USE enum hd_err hd_trace_read(struct hd_cmd *cmd, const char *const *path, uint32_t n,
 	struct hd_trace_input *input);
 
+/* The same with a timeline that has no events (hd_tl_outline_of()); one of another program's has them. */
+HD_MUST_USE enum hd_err hd_trace_outline(struct hd_cmd *cmd, const char *const *path, uint32_t n,
+	struct hd_trace_input *input);
+
 /* A line of talk on stderr, unless --quiet. */
 __attribute__((format(printf, 2, 3))) void hd_trace_say(const struct hd_cmd *cmd, const char *fmt, ...);
 

@@ -87,7 +87,8 @@ static enum hd_err verb_trace_merge(struct hd_cmd *cmd)
 		hd_trace_format_of("run.hdt", &format, &cmd->diag);
 
 	if (!err)
-		err = hd_trace_read(cmd, cmd->args.pos, cmd->args.npos, &input);
+		err = (format->outline ? hd_trace_outline : hd_trace_read)(cmd, cmd->args.pos, cmd->args.npos,
+			&input);
 	if (err)
 		return err;
 	if (!given && !input.folder)
