@@ -30,9 +30,11 @@ struct hd_prefetch {
 	/* [depth, nvns, per_vn], owned; NULL: not asked for */
 	struct hd_sample *name;
 	struct hd_lock lock;
-	struct hd_cond freed, filled;
+	struct hd_cond freed, filled, more;              /* more: readers that are not needed yet */
 	uint8_t *wanted;                                 /* [nvns], owned */
 	uint64_t nplaces, nfree;                         /* of wanted virtual nodes; nfree: that are FREE */
+	uint32_t nreaders, nactive, reach;               /* that have begun, that may read; steps ahead */
+	int64_t fill_ns;                                 /* what filling a place takes, of late */
 	/* the next to be claimed: readers go in this order */
 	uint64_t next_step; uint32_t next_vn;
 	enum hd_err err;                                 /* of the first failed read */
@@ -74,9 +76,13 @@ static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t
 	return step % p->spec.depth * p->spec.nvns + vn;
 }
 
+/* Places that may be held at once, of `reach` steps, and those that are. */
+static uint64_t may_hold(const struct hd_prefetch *p) { return p->nplaces / p->spec.depth * p->reach; }
+static uint64_t held(const struct hd_prefetch *p) { return p->nplaces - p->nfree; }
+
 /* Readers that found nothing free sleep until half of the places are, or until a consumer waits: each
  * waking takes a core from a device for longer than it takes to copy the rows of a small virtual node. */
-static uint64_t wakes_at(const struct hd_prefetch *p) { return (p->nplaces + 1) / 2; }
+static bool wakes(const struct hd_prefetch *p) { return held(p) <= may_hold(p) / 2; }
 
 static uint8_t *rows_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint32_t field)
 {
@@ -146,7 +152,7 @@ static struct prefetch_place *claim(struct hd_prefetch *p, uint64_t *step, uint3
 		struct prefetch_place *place = next_place(p);
 		if (p->closed || p->err != HD_OK || (p->spec.end_step && p->next_step >= p->spec.end_step))
 			return NULL;
-		if (place && place->state == FREE) {
+		if (place && place->state == FREE && held(p) < may_hold(p)) {
 			place->state = FILLING;
 			p->nfree--;
 			place->step = *step = p->next_step;
@@ -201,11 +207,16 @@ static void read_ahead(void *user)
 	uint32_t vn;
 
 	hd_lock_take(&p->lock);
+	for (const uint32_t own = p->nreaders++; own >= p->nactive && !p->closed;)
+		(void)hd_cond_wait(&p->more, &p->lock,
+			hd_clock_now_ns(&p->clock) + (int64_t)p->spec.look_ms * HD_NS_PER_MS);
 	while ((place = claim(p, &step, &vn))) {
 		hd_lock_give(&p->lock);
 		const uint64_t began = now(p);
+		const int64_t began_ns = hd_clock_now_ns(&p->clock);
 		enum hd_err err = fill_place(p, step, vn, &nrows, &diag);
 		hd_lock_take(&p->lock);
+		p->fill_ns += (hd_clock_now_ns(&p->clock) - began_ns - p->fill_ns) / (p->fill_ns ? 4 : 1);
 		if (!err)
 			tell(p, vn, began, nrows);
 		settle(p, place, vn, err, nrows, &diag);
@@ -234,6 +245,9 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 		return hd_fail(diag, HD_E_INVAL, "the samples of one step are more than can be addressed: "
 			"make batch.global smaller");
 	(void)step_layout(spec, p->field_at, &p->step_bytes);
+	p->nactive = spec->first_threads && spec->first_threads < spec->nthreads ? spec->first_threads :
+		spec->nthreads;
+	p->reach = spec->first_depth && spec->first_depth < spec->depth ? spec->first_depth : spec->depth;
 	return HD_OK;
 }
 
@@ -307,6 +321,7 @@ enum hd_err hd_prefetch_create(struct hd_prefetch **prefetch, const struct hd_pr
 	hd_lock_init(&p->lock);
 	hd_cond_init(&p->freed);
 	hd_cond_init(&p->filled);
+	hd_cond_init(&p->more);
 	enum hd_err err = check_spec(p, diag);
 	if (err == HD_OK)
 		err = take_memory(p, diag);
@@ -326,6 +341,7 @@ void hd_prefetch_close(struct hd_prefetch *p)
 	p->closed = true;
 	hd_cond_wake(&p->freed);
 	hd_cond_wake(&p->filled);
+	hd_cond_wake(&p->more);
 	hd_lock_give(&p->lock);
 }
 
@@ -336,6 +352,7 @@ void hd_prefetch_destroy(struct hd_prefetch *p)
 	hd_prefetch_close(p);
 	for (uint32_t i = 0; i < HD_PREFETCH_THREADS; i++)
 		hd_thread_join(&p->thread[i]);
+	hd_cond_finish(&p->more);
 	hd_cond_finish(&p->filled);
 	hd_cond_finish(&p->freed);
 	hd_lock_finish(&p->lock);
@@ -382,11 +399,32 @@ static enum hd_err fill_here(struct hd_prefetch *p, struct prefetch_place *place
 static bool holds(const struct prefetch_place *place, uint64_t step) { return place->state == FULL &&
 	place->step == step; }
 
+/* A taker waits. Under the lock. */
+static void grow(struct hd_prefetch *p)
+{
+	if (p->fill_ns < HD_PREFETCH_FAR_NS)
+		return;
+	p->reach = p->reach < p->spec.depth / 2 ? 2 * p->reach : p->spec.depth;
+	if (p->nactive == p->spec.nthreads)
+		return;
+	p->nactive = p->nactive < p->spec.nthreads / 2 ? 2 * p->nactive : p->spec.nthreads;
+	hd_cond_wake(&p->more);
+}
+
+/* Meanwhile, too: what reads looks at it, to see whether its reading is waited for. Under the lock. */
+static void count_wait(struct hd_prefetch *p, int64_t *since_ns)
+{
+	const int64_t now_ns = p->spec.set->waited_ns ? hd_clock_now_ns(&p->clock) : 0;
+
+	if (p->spec.set->waited_ns)
+		*p->spec.set->waited_ns += now_ns - *since_ns;
+	*since_ns = now_ns;
+}
+
 /* Waits until the place holds the step; without threads waits until it is free and fills it. Under the
  * lock. */
 static enum hd_err wait_filled(struct hd_prefetch *p, struct prefetch_place *place, uint64_t step,
-	uint32_t vn,
-	struct hd_diag *diag)
+	uint32_t vn, int64_t *since_ns, struct hd_diag *diag)
 {
 	const bool ahead = p->spec.nthreads > 0 && p->wanted[vn];
 	int64_t until_ns = 0;
@@ -397,6 +435,8 @@ static enum hd_err wait_filled(struct hd_prefetch *p, struct prefetch_place *pla
 			return err;
 		if (until_ns == 0) {
 			until_ns = hd_clock_now_ns(&p->clock) + (int64_t)p->spec.limit_ms * HD_NS_PER_MS;
+			if (ahead)
+				grow(p);
 			hd_cond_wake(&p->freed);         /* whatever is free is wanted now */
 		} else if (hd_clock_now_ns(&p->clock) >= until_ns) {
 			return hd_fail(diag, HD_E_IO,
@@ -405,6 +445,7 @@ static enum hd_err wait_filled(struct hd_prefetch *p, struct prefetch_place *pla
 				step, vn, p->spec.limit_ms / 1000, p->spec.set->about);
 		}
 		(void)hd_cond_wait(ahead ? &p->filled : &p->freed, &p->lock, until_ns);
+		count_wait(p, since_ns);
 	}
 	return ahead ? HD_OK : fill_here(p, place, step, vn, diag);
 }
@@ -416,13 +457,12 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn,
 	struct prefetch_place *place = &p->place[place_index(p, step, vn)];
 
 	assert(step >= p->spec.first_step && (!p->spec.end_step || step < p->spec.end_step));
-	_Atomic int64_t *waited_ns = p->spec.set->waited_ns;
-	const int64_t since_ns = waited_ns ? hd_clock_now_ns(&p->clock) : 0;
+	int64_t since_ns = p->spec.set->waited_ns ? hd_clock_now_ns(&p->clock) : 0;
 	hd_lock_take(&p->lock);
-	const bool waits = waited_ns && !holds(place, step);
-	enum hd_err err = wait_filled(p, place, step, vn, diag);
+	const bool waits = !holds(place, step);
+	enum hd_err err = wait_filled(p, place, step, vn, &since_ns, diag);
 	if (waits)
-		*waited_ns += hd_clock_now_ns(&p->clock) - since_ns;
+		count_wait(p, &since_ns);
 	if (err == HD_OK)
 		*nrows = place->nrows;
 	hd_lock_give(&p->lock);
@@ -452,7 +492,7 @@ void hd_prefetch_done(struct hd_prefetch *p, uint64_t step, uint32_t vn)
 	assert(place->state == FULL && place->step == step);
 	place->state = FREE;
 	p->nfree += p->wanted[vn];
-	if (p->nfree >= wakes_at(p) || p->spec.nthreads == 0 || !p->wanted[vn])
+	if (wakes(p) || p->spec.nthreads == 0 || !p->wanted[vn])
 		hd_cond_wake(&p->freed);
 	hd_lock_give(&p->lock);
 }

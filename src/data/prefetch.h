@@ -22,7 +22,11 @@
  *    are at hand (dataset.h) where every core has its device: a thread beside them takes one of their cores
  *    for each of its turns, and the devices that have the others wait; and the rows come from another core's
  *    cache.
- * 7. With `named`, a place also has the names of its rows: what was asked of the data set for them, noted
+ * 7. Where it begins with fewer readers and steps ahead than it may have (`first_threads`, `first_depth`),
+ *    each time that a taker waits doubles both, if filling a place takes HD_PREFETCH_FAR_NS or longer: how
+ *    many requests a far store needs at once is seen by waiting alone, and one that is near is read by one
+ *    thread.
+ * 8. With `named`, a place also has the names of its rows: what was asked of the data set for them, noted
  *    where it is asked.
  *
  * Ownership: create/destroy; data set and sampler are borrowed until destroy.
@@ -35,6 +39,7 @@
 
 enum { HD_PREFETCH_THREADS = 16,          /* readers: more than any disk has use for */
        HD_PREFETCH_DEPTH = 64,            /* steps */
+       HD_PREFETCH_FAR_NS = 1000000,
        HD_PREFETCH_LIMIT_MS = 120000 };   /* the default: longer than a network disk's bad minute */
 
 struct hd_prefetch_spec {
@@ -47,11 +52,12 @@ struct hd_prefetch_spec {
 	uint64_t first_step, end_step;    /* end_step 0: no end */
 	uint32_t depth;                   /* steps ahead wanted; fewer if the memory is less; 0: 2 */
 	uint32_t nthreads;                /* that read ahead; 0: none, see 6 */
+	uint32_t first_threads, first_depth;      /* see 7; 0, or more than there are: all */
 	/* for all places, but one step is held whatever it takes; 0: no bound */
 	uint64_t memory_bytes;
 	uint32_t limit_ms;                /* 0: HD_PREFETCH_LIMIT_MS */
 	uint32_t look_ms;                 /* a reader that sleeps looks after so long; 0: a second */
-	bool named;                       /* see 7 */
+	bool named;                       /* see 8 */
 	/* called for each place that was filled, which took from `began`, as now() gave it then, to now. By
 	 * one thread at a time, each of which sees what the others did; NULL: not called, and now() neither.
 	 * now(): by any thread */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sys/clock.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
@@ -156,6 +157,8 @@ static void reading_never_runs_further_ahead_than_the_depth(void **state)
 
 	set_up_run(&made, &sampler, &spec);
 	spec.look_ms = UINT32_MAX;                /* a reader that sleeps looks when it is woken, or never */
+	spec.first_threads = 8;                   /* more than there are: a probe has fewer (engine/pass.c) */
+	spec.first_depth = 9;
 	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
 	assert_int_equal(hd_prefetch_depth(p), 3);
 	hd_alloc_arm(0);
@@ -478,6 +481,105 @@ static void rows_of_others_take_no_memory(void **state)
 	hd_prefetch_destroy(prefetch);
 }
 
+/* A far store: each read takes 2 ms, and from step 1 on none ends before `need` are under way at once. */
+struct far { struct hd_dataset set; struct hd_lock lock; struct hd_cond change; uint32_t inside, most, need;
+	bool until_waited; };             /* the first sample is not there before a wait is counted */
+
+static enum hd_err far_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
+	struct hd_diag *diag)
+{
+	struct far *far = (struct far *)(uintptr_t)set;
+	struct hd_clock clock;
+
+	(void)split, (void)diag;
+	hd_clock_real(&clock);
+	hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + 2 * HD_PREFETCH_FAR_NS);
+	hd_lock_take(&far->lock);
+	far->inside++;
+	far->most = far->inside > far->most ? far->inside : far->most;
+	hd_cond_wake(&far->change);
+	while ((index >= 10 && far->most < far->need) || (!index && far->until_waited && !*set->waited_ns))
+		(void)hd_cond_wait(&far->change, &far->lock, hd_clock_now_ns(&clock) + 10 * HD_NS_PER_MS);
+	far->inside--;
+	hd_lock_give(&far->lock);
+	memset(out[0], 0, 16);
+	memset(out[1], 0, 1);
+	return HD_OK;
+}
+
+static const struct hd_reader_ops far_ops = { .name = "far", .about = "for tests", .read = far_read };
+
+/* One reader where nothing waits; each wait doubles them and how far they go, up to what there may be. */
+static void readers_and_steps_ahead_grow_where_takers_wait(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p;
+	struct far far = { .need = 4 };
+	const void *input[HD_MAX_FIELDS];
+	_Atomic int64_t waited_ns = 0;
+	uint64_t nrows;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	far.set = made.set;
+	far.set.ops = &far_ops;
+	far.set.waited_ns = &waited_ns;
+	hd_lock_init(&far.lock);
+	hd_cond_init(&far.change);
+	spec.set = &far.set;
+	spec.nthreads = 4;
+	spec.limit_ms = 20000;
+	spec.first_threads = 1;
+	spec.depth = 8;
+	spec.first_depth = 1;
+	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+	hd_alloc_arm(0);
+	for (uint64_t step = 0; step < 9; step++)
+		for (uint32_t vn = 0; vn < 2; vn++) {
+			struct hd_diag diag = { "" };
+			const enum hd_err err = hd_prefetch_take(p, step, vn, input, &nrows, &diag);
+			CHECK(!err, "step %d: %s", (int)step, diag.text);
+			hd_prefetch_done(p, step, vn);
+		}
+	assert_int_equal(hd_alloc_count(), 0);
+	assert_true(far.most >= 4 && waited_ns > 0);
+	hd_prefetch_destroy(p);
+	assert_int_equal(far.inside, 0);
+	hd_cond_finish(&far.change);
+	hd_lock_finish(&far.lock);
+}
+
+/* What reads sees that it is waited for before the wait is over: rows that come meanwhile count it. */
+static void a_wait_is_counted_while_it_lasts(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_prefetch *p;
+	struct far far = { .until_waited = true };
+	const void *input[HD_MAX_FIELDS];
+	_Atomic int64_t waited_ns = 0;
+	uint64_t nrows;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	far.set = made.set;
+	far.set.ops = &far_ops;
+	far.set.waited_ns = &waited_ns;
+	hd_lock_init(&far.lock);
+	hd_cond_init(&far.change);
+	spec.set = &far.set;
+	spec.nthreads = 2;
+	spec.limit_ms = 20000;
+	assert_int_equal(hd_prefetch_create(&p, &spec, NULL), HD_OK);
+	assert_int_equal(hd_prefetch_take(p, 0, 0, input, &nrows, NULL), HD_OK);
+	hd_prefetch_destroy(p);
+	hd_cond_finish(&far.change);
+	hd_lock_finish(&far.lock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +594,8 @@ int main(void)
 		cmocka_unit_test(a_stuck_reader_is_an_error_after_the_limit),
 		cmocka_unit_test(memory_bounds_the_depth_but_one_step_is_held),
 		cmocka_unit_test(rows_of_others_take_no_memory),
+		cmocka_unit_test(readers_and_steps_ahead_grow_where_takers_wait),
+		cmocka_unit_test(a_wait_is_counted_while_it_lasts),
 		cmocka_unit_test(memory_that_cannot_be_had_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

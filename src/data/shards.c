@@ -10,7 +10,9 @@
 #include "data/cache.h"
 
 enum { PIECE = 8 << 20, LOOK_MS = 1000, INDEX_CAP = 1 << 30 };
-enum { SAMPLE_REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000 };
+enum { SAMPLE_REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000, SEARCH_S = 60,
+	WAITING = 50, /* less than this part of the time is none */
+	SIZE_LEAST = 64 << 10, NEIGHBOURS = 4 };
 
 /* ---- opening ---- */
 
@@ -371,28 +373,43 @@ static enum hd_err do_jobs(struct hd_shard_set *set, struct hd_shard_job *job, u
 	return err;
 }
 
-static struct hd_shard_room *take_room(struct hd_shard_set *set)
+/* Whether a call of n samples may begin: those of all calls at once are as many as the depth says, or one
+ * call. In the order in which they came, or what is needed first would wait for what is read ahead. Under the
+ * lock. */
+static bool fits(const struct hd_shard_set *set, uint32_t n)
+{
+	return !set->in_flight || set->in_flight + n <= set->knobs.depth;
+}
+
+static struct hd_shard_room *take_room(struct hd_shard_set *set, uint32_t n)
 {
 	struct hd_shard_room *room = NULL;
 	struct hd_clock clock;
 
 	hd_clock_real(&clock);
 	hd_lock_take(&set->lock);
+	const uint64_t ticket = set->ntickets++;
 	while (!room) {
-		for (uint32_t i = 0; i < HD_SHARDS_ROOMS && !room; i++)
+		const bool may = ticket == set->nserved && fits(set, n);
+		for (uint32_t i = 0; i < HD_SHARDS_ROOMS && !room && may; i++)
 			room = set->room[i].taken ? NULL : &set->room[i];
 		if (!room)
 			(void)hd_cond_wait(&set->change, &set->lock,
 				hd_clock_now_ns(&clock) + LOOK_MS * HD_NS_PER_MS);
 	}
 	room->taken = true;
+	set->in_flight += n;
+	set->nserved++;
+	if (set->nserved < set->ntickets)
+		hd_cond_wake(&set->change);
 	hd_lock_give(&set->lock);
 	return room;
 }
 
-static void give_room(struct hd_shard_set *set, struct hd_shard_room *room)
+static void give_room(struct hd_shard_set *set, struct hd_shard_room *room, uint32_t n)
 {
 	hd_lock_take(&set->lock);
+	set->in_flight -= n;
 	room->taken = false;
 	hd_cond_wake(&set->change);
 	hd_lock_give(&set->lock);
@@ -450,11 +467,11 @@ static void steer(struct hd_shard_set *set, const struct wanted_sample *want, ui
 		hd_lock_give(&set->lock);
 		return;
 	}
-	const bool waited = waited_ns > set->waited_before_ns;
-	if (set->since_ns && set->tunes && !set->kept_depth &&
-		(waited || set->tune.phase == HD_TUNE_KEEP))
+	const bool waited = waited_ns - set->waited_before_ns > ns / WAITING;
+	if (set->since_ns && set->tunes && !set->kept_depth)
 		hd_tune_sample(&set->tune, set->sample_bytes, ns, waited);
-	set->tunes = set->tunes || (set->since_ns && waited);
+	set->tunes = set->tunes || (set->since_ns && waited && set->waited);
+	set->waited = set->since_ns && waited;
 	if (set->tunes)
 		set->knobs = hd_tune_knobs(&set->tune);
 	if (set->kept_depth)
@@ -472,7 +489,7 @@ static enum hd_err read_some(const struct hd_dataset *data, uint32_t split, cons
 {
 	struct hd_shard_set *set = (struct hd_shard_set *)(uintptr_t)data;
 	struct wanted_sample want[HD_SHARDS_TOGETHER];
-	struct hd_shard_room *room = take_room(set);
+	struct hd_shard_room *room = take_room(set, n);
 	const uint8_t *bytes = room->memory.at;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -492,8 +509,9 @@ static enum hd_err read_some(const struct hd_dataset *data, uint32_t split, cons
 		else
 			err = set->decode(set, want[i].sample, bytes, ask[i].out, name, diag);
 	}
-	give_room(set, room);
-	steer(set, want, n);
+	give_room(set, room, n);
+	if (n > 1)                        /* one by one an evaluation reads: that is no sample */
+		steer(set, want, n);
 	return err;
 }
 
@@ -530,6 +548,16 @@ static enum hd_err take_rooms(struct hd_shard_set *set, struct hd_diag *diag)
 	return err;
 }
 
+/* Of requests: a few neighbours at most. */
+static uint32_t size_most(const struct hd_shard_set *set)
+{
+	uint32_t size = SIZE_LEAST;
+
+	while (size < HD_RANGES_SIZE_MAX && size < NEIGHBOURS * set->most_bytes)
+		size *= 2;
+	return size;
+}
+
 enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	struct hd_reader *reader = &set->reader;
@@ -541,7 +569,9 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 	reader->set.hash = hd_hasher_end(&hasher);
 	reader->set.read_many = read_many;
 	set->knobs = hd_ranges_bound(hd_blob_knobs(set->shard[0].blob), HD_RANGES_MEMORY);
-	hd_tune_init(&set->tune, HD_RANGES_MEMORY, true);
+	hd_tune_init(&set->tune, &(struct hd_tune_rules){ .memory_bytes = HD_RANGES_MEMORY,
+		.size_most = size_most(set), .depth_least = set->knobs.depth / 2, .gaps = true,
+		.budget_ns = SEARCH_S * HD_NS_PER_S });
 	set->tune.say = hd_shards_say;
 	set->tune.user = set;
 	reader->set.waited_ns = &set->waited_ns;

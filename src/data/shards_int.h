@@ -5,6 +5,8 @@
  * 2. A sample is one range of one shard; its CRC is compared at each read: HD_E_INTEGRITY.
  * 3. Reads of a call are in flight together, over all shards, within the knobs (ranges.h); they lie in
  *    memory that was taken at the opening. No bit depends on any of it.
+ *    Calls at once share the depth: one begins, in the order in which they came, where
+ *    it fits beside the others, or is alone.
  *    A depth that others ask for (keep_depth) stands in place of the tuner's, whose samples rest meanwhile.
  * 4. Shards of elsewhere are copied to data.cache where it has room, else read where they are. */
 #ifndef HD_DATA_SHARDS_INT_H
@@ -45,13 +47,15 @@ struct hd_shard_set {
 	struct hd_lock lock;
 	struct hd_cond change;
 	struct hd_shard_room room[HD_SHARDS_ROOMS];
+	uint32_t in_flight;               /* samples of calls that have a room */
+	uint64_t ntickets, nserved;       /* calls that came, and that got a room */
 	struct hd_shard_job *job[HD_SHARDS_CREW * 4]; uint32_t njobs;
 	struct hd_thread crew[HD_SHARDS_CREW]; uint32_t ncrew;
 	bool locked, closed;
 	struct hd_ranges_knobs knobs;
 	/* the tuner, and the sample that it gets next; what steps have waited so far */
 	struct hd_tune tune;
-	bool tunes;
+	bool tunes, waited;               /* it does once steps wait in two samples, one after the other */
 	int64_t since_ns, waited_before_ns;
 	uint64_t sample_bytes; uint32_t sample_requests;
 	_Atomic int64_t waited_ns;

@@ -86,9 +86,17 @@ static struct hd_tune_seen *seen(struct hd_tune *t, struct hd_ranges_knobs k)
 	return NULL;
 }
 
+static struct hd_ranges_knobs bound(const struct hd_tune *t, struct hd_ranges_knobs k)
+{
+	const uint32_t most = t->rules.size_most;
+
+	k.size_bytes = most && k.size_bytes > most ? most : k.size_bytes;
+	return hd_ranges_bound(k, t->rules.memory_bytes);
+}
+
 static void enter(struct hd_tune *t, struct hd_ranges_knobs k)
 {
-	k = hd_ranges_bound(k, t->memory_bytes);
+	k = bound(t, k);
 	for (uint32_t i = 0; i < t->nentrants; i++)
 		if (is_same(t->entrant[i].knobs, k))
 			return;
@@ -267,14 +275,15 @@ static void keep(struct hd_tune *t, struct hd_ranges_knobs k)
 	t->kept_value = t->best_rate;
 	t->phase = HD_TUNE_KEEP;
 	t->worse = t->quiet = t->hold = 0;
-	t->lowered = false;
+	t->lowered = t->calm = false;
 	say_rate(t, "kept", t->now, t->kept_value);
 }
 
 static double used(const struct hd_tune *t)
 {
-	const double ns = t->budget_ns > 0 ? (double)t->spent_ns / (double)t->budget_ns : 0;
-	const double bytes = t->budget_bytes ? (double)t->spent_bytes / (double)t->budget_bytes : 0;
+	const struct hd_tune_rules *r = &t->rules;
+	const double ns = r->budget_ns > 0 ? (double)t->spent_ns / (double)r->budget_ns : 0;
+	const double bytes = r->budget_bytes ? (double)t->spent_bytes / (double)r->budget_bytes : 0;
 
 	return t->stopped ? 1 : ns > bytes ? ns : bytes;
 }
@@ -282,11 +291,11 @@ static double used(const struct hd_tune *t)
 static void begin_probes(struct hd_tune *t)
 {
 	static const uint32_t depth[] = { 1, 4, 16, 64, 256 }, size[] = { 64 << 10, 512 << 10, 4 << 20 };
-	const uint32_t gap = t->gaps ? GAP : 0;
+	const uint32_t gap = t->rules.gaps ? GAP : 0;
 
 	open_race(t, HD_TUNE_PROBE);
 	for (uint32_t d = 0; d < 5; d++)
-		for (uint32_t s = 0; s < 3; s++)
+		for (uint32_t s = 0; s < 3 && depth[d] >= t->rules.depth_least; s++)
 			enter(t, (struct hd_ranges_knobs){ depth[d], size[s], gap });
 	for (uint32_t i = 1; i < t->nentrants; i++)              /* the smaller first */
 		for (uint32_t k = i; k && cost(t->entrant[k].knobs) < cost(t->entrant[k - 1].knobs); k--) {
@@ -298,7 +307,7 @@ static void begin_probes(struct hd_tune *t)
 
 static void begin_gap(struct hd_tune *t)
 {
-	if (!t->gaps || used(t) >= phases[HD_TUNE_GAP].budget) {
+	if (!t->rules.gaps || used(t) >= phases[HD_TUNE_GAP].budget) {
 		keep(t, t->cheap);
 		return;
 	}
@@ -315,7 +324,7 @@ static void begin_gap(struct hd_tune *t)
 /* Whether it was compared long enough to know that it is not as good. */
 static bool is_judged(struct hd_tune *t, struct hd_ranges_knobs k)
 {
-	const struct hd_tune_seen *s = seen(t, hd_ranges_bound(k, t->memory_bytes));
+	const struct hd_tune_seen *s = seen(t, bound(t, k));
 
 	return s && s->mark < (s->rounds >= SURE_ROUNDS ? NEAR : s->rounds >= LEAST_ROUNDS ? HOPEFUL :
 		HOPEFUL - 0.2);
@@ -507,11 +516,10 @@ static void take_raced(struct hd_tune *t, double rate)
 
 /* ---- keeping ---- */
 
-void hd_tune_init(struct hd_tune *t, uint64_t memory_bytes, bool gaps)
+void hd_tune_init(struct hd_tune *t, const struct hd_tune_rules *rules)
 {
 	memset(t, 0, sizeof *t);
-	t->memory_bytes = memory_bytes;
-	t->gaps = gaps;
+	t->rules = *rules;
 	begin_probes(t);
 }
 
@@ -522,8 +530,8 @@ struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *t)
 
 static void change_depth(struct hd_tune *t, uint32_t depth, const char *why, double rate)
 {
-	const struct hd_ranges_knobs k = hd_ranges_bound((struct hd_ranges_knobs){ depth, t->now.size_bytes,
-		t->now.gap_bytes }, t->memory_bytes);
+	const struct hd_ranges_knobs k = bound(t, (struct hd_ranges_knobs){ depth, t->now.size_bytes,
+		t->now.gap_bytes });
 
 	if (is_same(k, t->now))
 		return;
@@ -533,18 +541,19 @@ static void change_depth(struct hd_tune *t, uint32_t depth, const char *why, dou
 
 static void search_again(struct hd_tune *t)
 {
-	const struct hd_tune old = *t;
-
-	hd_tune_init(t, old.memory_bytes, old.gaps);
-	t->budget_ns = old.budget_ns;
-	t->budget_bytes = old.budget_bytes;
-	t->say = old.say;
-	t->user = old.user;
+	t->best = t->now;
+	t->best_rate = t->kept_value;
+	t->nseen = t->moves = t->quiet = 0;
+	t->spent_ns = 0;
+	t->spent_bytes = 0;
+	t->stopped = false;
+	t->fastest = t->small_s = 0;      /* of another time */
+	begin_near(t);
 }
 
 static void take_kept(struct hd_tune *t, double rate, bool waited)
 {
-	t->worse = waited && rate < WORSE * t->kept_value ? t->worse + 1 : 0;
+	t->worse = waited && (t->calm || rate < WORSE * t->kept_value) ? t->worse + 1 : 0;
 	t->quiet = waited ? 0 : t->quiet + 1;
 	t->hold -= t->hold > 0;
 	if (waited && t->lowered) {
@@ -571,6 +580,14 @@ void hd_tune_sample(struct hd_tune *t, uint64_t bytes, int64_t ns, bool waited)
 		take_kept(t, rate, waited);
 		return;
 	}
+	t->quiet = waited ? 0 : t->quiet + 1;
+	if (t->quiet == HD_TUNE_CALM) {
+		t->best_rate = rate;
+		keep(t, hd_tune_knobs(t));
+		t->calm = true;
+	}
+	if (!waited)
+		return;
 	t->spent_bytes += bytes;
 	t->spent_ns += ns;
 	take_raced(t, rate);

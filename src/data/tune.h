@@ -22,10 +22,11 @@
  * 5. Gap, where it is searched: a race of gaps; the least within 5 % of the first.
  * 6. A budget of time and bytes of samples, 0: none. After six tenths of it (2, 3) give way to (4), at its
  *    end what is best so far is kept; a race that did not end changes it only by three rounds or more.
- * 7. Kept until three samples in a row are 15 % below with waiting: then it searches again. HD_TUNE_QUIET
- *    samples without waiting: depth one down; waiting after that: one up, and HD_TUNE_HOLD samples without a
- *    change.
- * 8. depth * size <= the memory, always. Equal samples, equal knobs.
+ * 7. HD_TUNE_CALM samples without waiting in a search: the knobs at hand are good enough, and kept.
+ * 8. Kept until three samples in a row are 15 % below with waiting (where a search ended by 7: with waiting):
+ *    then it searches again, from (3) on. HD_TUNE_QUIET samples without waiting: depth one down; waiting
+ *    after that: one up, and HD_TUNE_HOLD samples without a change.
+ * 9. depth * size <= the memory, and size at most `size_most`, always. Equal samples, equal knobs.
  *
  * Pure: no clock, no allocation. */
 #ifndef HD_DATA_TUNE_H
@@ -36,7 +37,8 @@
 #include "data/ranges.h"
 
 enum { HD_TUNE_ENTRANTS = 20, HD_TUNE_ROUNDS = 15, HD_TUNE_MOVES = 8, HD_TUNE_SEEN = 108,
-	HD_TUNE_FLIGHT_MS = 500, HD_TUNE_QUIET = 50, HD_TUNE_HOLD = 1000, HD_TUNE_TEXT = 160 };
+	HD_TUNE_FLIGHT_MS = 500, HD_TUNE_CALM = 5, HD_TUNE_QUIET = 50, HD_TUNE_HOLD = 1000,
+	HD_TUNE_TEXT = 160 };
 
 /* mark: beside the best so far; rounds: that it is made of */
 struct hd_tune_seen { struct hd_ranges_knobs knobs; double mark; uint32_t rounds; };
@@ -45,10 +47,16 @@ struct hd_tune_entrant { struct hd_ranges_knobs knobs; double rate[HD_TUNE_ROUND
 
 enum hd_tune_phase { HD_TUNE_PROBE, HD_TUNE_NEAR, HD_TUNE_CHEAPER, HD_TUNE_GAP, HD_TUNE_KEEP };
 
-struct hd_tune {
+struct hd_tune_rules {
 	uint64_t memory_bytes;
+	uint32_t size_most;               /* 0: HD_RANGES_SIZE_MAX */
+	uint32_t depth_least;             /* of probes */
 	bool gaps;                        /* the gap is searched */
-	uint64_t budget_bytes; int64_t budget_ns;        /* see 6; may be set after init */
+	uint64_t budget_bytes; int64_t budget_ns;        /* see 6 */
+};
+
+struct hd_tune {
+	struct hd_tune_rules rules;
 	uint64_t spent_bytes; int64_t spent_ns; bool stopped, warm;
 	enum hd_tune_phase phase;
 	/* the race at hand: `turn` of its round are sampled; entrant 0 stays where it is the best so far */
@@ -59,13 +67,13 @@ struct hd_tune {
 	struct hd_tune_seen seen[HD_TUNE_SEEN]; uint32_t nseen;
 	struct hd_ranges_knobs now, kept; /* now: while it keeps */
 	double best_rate, kept_value;
-	uint32_t worse, quiet, hold; bool lowered;
+	uint32_t worse, quiet, hold; bool lowered, calm; /* calm: see 7 */
 	/* what was decided, a line each; NULL: nothing listens */
 	void (*say)(void *user, const char *text);
 	void *user;
 };
 
-void hd_tune_init(struct hd_tune *tune, uint64_t memory_bytes, bool gaps);
+void hd_tune_init(struct hd_tune *tune, const struct hd_tune_rules *rules);
 /* With these the next sample is to be read. */
 struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *tune);
 /* So much was read with them in so long, and whoever takes it has waited. */

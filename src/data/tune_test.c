@@ -54,6 +54,12 @@ static const struct made_store stores[] = {
 	{ 1e-6, 1e12, 50e6, 0.02 },       /* a throttle alone */
 };
 
+static void begin(struct hd_tune *t, uint64_t memory_bytes, uint32_t size_most, bool gaps)
+{
+	hd_tune_init(t, &(struct hd_tune_rules){ .memory_bytes = memory_bytes, .size_most = size_most,
+		.gaps = gaps });
+}
+
 /* A sample of 50 ms. */
 static void feed(struct hd_tune *t, double rate, bool waited)
 {
@@ -73,7 +79,7 @@ static void memory_is_kept_to_and_the_best_of_few_stores_found(void **state)
 				const double best = best_of(&stores[s], memories[m], &least);
 				struct hd_tune t;
 				uint32_t n = 0;
-				hd_tune_init(&t, memories[m], false);
+				begin(&t, memories[m], 0, false);
 				while (t.phase != HD_TUNE_KEEP) {
 					const struct hd_ranges_knobs k = hd_tune_knobs(&t);
 					CHECK((uint64_t)k.depth * k.size_bytes <= memories[m],
@@ -150,8 +156,8 @@ static double climb(const struct surface *f, uint64_t *draws, int64_t budget_ns,
 {
 	struct hd_tune t;
 
-	hd_tune_init(&t, HD_RANGES_MEMORY / 2, false);
-	t.budget_ns = budget_ns;
+	begin(&t, HD_RANGES_MEMORY / 2, 0, false);
+	t.rules.budget_ns = budget_ns;
 	for (*n = 0; t.phase != HD_TUNE_KEEP; ++*n) {
 		double x = height(f, hd_tune_knobs(&t));
 		x *= 1 + f->noise * (2 * draw(draws) - 1);
@@ -201,7 +207,7 @@ static void a_hill_is_not_taken_for_the_highest(void **state)
 	(void)state;
 	for (uint32_t way = 0; way < 2; way++) {
 		struct hd_tune t;
-		hd_tune_init(&t, HD_RANGES_MEMORY, false);
+		begin(&t, HD_RANGES_MEMORY, 0, false);
 		while (t.phase != HD_TUNE_KEEP)
 			feed(&t, two_hills(hd_tune_knobs(&t), way), true);
 		CHECK(two_hills(t.kept, way) > 3.8e8, "way %u: q %u, b %u", way, t.kept.depth,
@@ -216,7 +222,7 @@ static void what_is_cold_is_sampled_once_more(void **state)
 	struct hd_tune t;
 
 	(void)state;
-	hd_tune_init(&t, HD_RANGES_MEMORY, false);
+	begin(&t, HD_RANGES_MEMORY, 0, false);
 	while (t.phase != HD_TUNE_KEEP) {
 		const struct hd_ranges_knobs k = hd_tune_knobs(&t);
 		const uint64_t bytes = (uint64_t)k.depth * k.size_bytes;
@@ -233,9 +239,9 @@ static void a_budget_is_kept_to(void **state)
 	for (uint32_t i = 0; i < 60; i++) {
 		const uint64_t budget = UINT64_C(5000000) << i % 10;
 		struct hd_tune t;
-		hd_tune_init(&t, HD_RANGES_MEMORY, i % 3 == 0);
-		t.budget_bytes = i % 2 ? budget : 0;
-		t.budget_ns = i % 2 ? 0 : (int64_t)budget * 10;
+		begin(&t, HD_RANGES_MEMORY, 0, i % 3 == 0);
+		t.rules.budget_bytes = i % 2 ? budget : 0;
+		t.rules.budget_ns = i % 2 ? 0 : (int64_t)budget * 10;
 		while (t.phase != HD_TUNE_KEEP)
 			feed(&t, truth(&stores[i % 6], hd_tune_knobs(&t)), true);
 		const int64_t budget_ns = (int64_t)budget * 10;
@@ -254,7 +260,7 @@ static void no_more_depth_than_the_knee(void **state)
 		struct hd_ranges_knobs least = { 0 };
 		const double best = best_of(&stores[s], HD_RANGES_MEMORY, &least);
 		struct hd_tune t;
-		hd_tune_init(&t, HD_RANGES_MEMORY, false);
+		begin(&t, HD_RANGES_MEMORY, 0, false);
 		while (t.phase != HD_TUNE_KEEP)
 			feed(&t, truth(&stores[s], hd_tune_knobs(&t)), true);
 		CHECK(truth(&stores[s], t.kept) >= 0.9 * best, "store %d: %g of %g", (int)s,
@@ -268,7 +274,7 @@ static void no_more_depth_than_the_knee(void **state)
 
 static void kept(struct hd_tune *t)
 {
-	hd_tune_init(t, HD_RANGES_MEMORY, false);
+	begin(t, HD_RANGES_MEMORY, 0, false);
 	while (t->phase != HD_TUNE_KEEP)
 		feed(t, truth(&stores[4], hd_tune_knobs(t)), true);
 }
@@ -306,7 +312,39 @@ static void three_slow_samples_with_waiting_search_again(void **state)
 	feed(&t, 0.8 * t.kept_value, true);
 	assert_int_equal(t.phase, HD_TUNE_KEEP);
 	feed(&t, 0.8 * t.kept_value, true);
-	assert_int_equal(t.phase, HD_TUNE_PROBE);
+	assert_int_equal(t.phase, HD_TUNE_NEAR);
+	assert_memory_equal(&t.best, &t.kept, sizeof t.kept);
+}
+
+/* Steps wait for nothing while it reads 64 at once: nothing better is looked for, and nothing worse tried. */
+static void a_search_ends_where_no_step_waits(void **state)
+{
+	struct hd_tune t;
+	uint32_t calm = 0;
+
+	(void)state;
+	begin(&t, HD_RANGES_MEMORY, 64 << 10, true);
+	for (uint32_t n = 0; n < 100 && t.phase != HD_TUNE_KEEP; n++) {
+		const struct hd_ranges_knobs k = hd_tune_knobs(&t);
+		assert_true(k.size_bytes <= 64 << 10);
+		calm = k.depth >= 64 ? calm + 1 : 0;
+		feed(&t, truth(&stores[3], k), k.depth < 64);
+	}
+	assert_int_equal(calm, HD_TUNE_CALM);
+	assert_int_equal(t.kept.depth, 64);
+	/* what it read then is no measure: what steps want may be less. Waiting is. */
+	for (uint32_t n = 0; n < 20; n++)
+		feed(&t, 0.1 * t.kept_value, n % 3 != 0);
+	assert_int_equal(t.phase, HD_TUNE_KEEP);
+	for (uint32_t n = 0; n < 3; n++)
+		feed(&t, 2 * t.kept_value, true);
+	assert_int_equal(t.phase, HD_TUNE_NEAR);
+	/* it is alone in that: waiting was once, and then not for a while */
+	begin(&t, HD_RANGES_MEMORY, 0, true);
+	for (uint32_t n = 0; n < 4 * (HD_TUNE_CALM - 1); n++) {
+		feed(&t, truth(&stores[3], hd_tune_knobs(&t)), n % HD_TUNE_CALM == 0);
+		assert_true(t.phase != HD_TUNE_KEEP);
+	}
 }
 
 static void equal_samples_make_equal_knobs(void **state)
@@ -315,8 +353,8 @@ static void equal_samples_make_equal_knobs(void **state)
 	uint64_t draws = 11;
 
 	(void)state;
-	hd_tune_init(&a, HD_RANGES_MEMORY, true);
-	hd_tune_init(&b, HD_RANGES_MEMORY, true);
+	begin(&a, HD_RANGES_MEMORY, 0, true);
+	begin(&b, HD_RANGES_MEMORY, 0, true);
 	for (uint32_t i = 0; i < 2000; i++) {
 		const double x = truth(&stores[3], hd_tune_knobs(&a)) * (0.9 + 0.2 * draw(&draws));
 		feed(&a, x, i % 3 != 0);
@@ -331,7 +369,7 @@ static void stopped_it_keeps_the_best_so_far(void **state)
 	struct hd_tune tune;
 
 	(void)state;
-	hd_tune_init(&tune, HD_RANGES_MEMORY, false);
+	begin(&tune, HD_RANGES_MEMORY, 0, false);
 	for (size_t i = 0; i < 3; i++)
 		feed(&tune, probes[i], true);
 	hd_tune_stop(&tune);
@@ -352,6 +390,7 @@ int main(void)
 		cmocka_unit_test(no_more_depth_than_the_knee),
 		cmocka_unit_test(what_nothing_waits_for_is_given_back),
 		cmocka_unit_test(three_slow_samples_with_waiting_search_again),
+		cmocka_unit_test(a_search_ends_where_no_step_waits),
 		cmocka_unit_test(equal_samples_make_equal_knobs),
 		cmocka_unit_test(stopped_it_keeps_the_best_so_far),
 	};

@@ -110,6 +110,14 @@ static void rows_are_read_ahead_where_a_core_or_a_disk_is_idle_meanwhile(void **
 		 * passes */
 		assert_int_equal(terms.inputs, (784 + 1) * 4 * (2 + 12 * cases[i].depth));
 	}
+	/* a set that is read by ranges may be far: more readers and steps, but not at first */
+	static const struct hd_reading_ops far = { 0 };
+	rig.worker->reading->spare_core = true;
+	rig.task->data->reading = &far;
+	const struct hd_prefetch_spec spec = hd_worker_reading(rig.worker);
+	assert_true(spec.nthreads == HD_PREFETCH_READERS && spec.depth == HD_PREFETCH_FAR);
+	assert_true(spec.first_threads == 1 && spec.first_depth == HD_PREFETCH_STEPS);
+	rig.task->data->reading = NULL;
 	/* a step of more than may be read ahead is held all the same: one */
 	const uint64_t sample_bytes = rig.task->data->field[0].sample_bytes, wide = HD_PREFETCH_BYTES / 8;
 	struct hd_memory_terms terms;

@@ -69,7 +69,8 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 {
 	static const uint8_t none[HD_MAX_VNS];
 	const bool ahead = w->reading->spare_core || !w->task->data->at_hand,
-		overlaps = w->task->delays.most && !hd_stamps_bound(w->task->job);
+		overlaps = w->task->delays.most && !hd_stamps_bound(w->task->job),
+		far = ahead && w->task->data->reading;
 
 	return (struct hd_prefetch_spec){
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,
@@ -77,7 +78,9 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 		.wanted = hd_worker_work(w) ? hd_worker_work(w)->reads : none,
 		.first_step = (uint64_t)w->count.step, .memory_bytes = HD_PREFETCH_BYTES,
 		/* two: steps may overlap (overlap.h); those ahead read the same rows (fore.h, rule 5) */
-		.nthreads = ahead, .depth = ahead ? HD_PREFETCH_STEPS : overlaps ? 2 : 1,
+		.nthreads = far ? HD_PREFETCH_READERS : ahead,
+		.depth = far ? HD_PREFETCH_FAR : ahead ? HD_PREFETCH_STEPS : overlaps ? 2 : 1,
+		.first_threads = far, .first_depth = far ? HD_PREFETCH_STEPS : 0,
 		.named = w->reading->took != NULL,
 		.filled = w->spec.recorder ? on_filled : NULL, .now = w->spec.recorder ? now : NULL,
 		.user = w->spec.recorder,

@@ -195,13 +195,14 @@ static enum hd_err tune(struct tuned *t, struct hd_tune *tuner)
 	uint64_t bytes;
 	int64_t ns;
 
-	hd_tune_init(tuner, TUNED_MEMORY, gaps);
-	tuner->budget_ns = (int64_t)(most_ms < INT32_MAX ? most_ms : INT32_MAX) * HD_NS_PER_MS;
-	tuner->budget_bytes = far && !bound ? SEARCH_BYTES : 0;
+	const struct hd_tune_rules rules = { .memory_bytes = TUNED_MEMORY, .gaps = gaps,
+		.budget_ns = (int64_t)(most_ms < INT32_MAX ? most_ms : INT32_MAX) * HD_NS_PER_MS,
+		.budget_bytes = far && !bound ? SEARCH_BYTES : 0 };
+	hd_tune_init(tuner, &rules);
 	tuner->say = note;
 	tuner->user = t;
 	while (tuner->phase != HD_TUNE_KEEP && !err) {
-		if (t->nsamples && hd_clock_now_ns(&t->cmd->clock) - since >= tuner->budget_ns) {
+		if (t->nsamples && hd_clock_now_ns(&t->cmd->clock) - since >= rules.budget_ns) {
 			hd_tune_stop(tuner);
 			break;
 		}
