@@ -137,13 +137,31 @@ expect 2 sweep
 says 'is of another sweep'
 passed "a sweep that is over does nothing, and no other one takes its place"
 
+# ---- killed at both sides of the start of its scheduler: the next one takes it, and ends it ----
+
+printf '%s\n' 'job: job.yaml' 'method: grid' 'space: {optim.lr: [0.01]}' 'steps: {max: 3}' >one.yaml
+if has_failpoints; then
+	answers() { curl -s --unix-socket "$1" http://localhost/v1/status >out && [ -s out ]; }
+	for at in spawn mark mark-dies; do
+		line=(sweep one.yaml --dir E-$at --pool cpu:1 --round 0.5 --json -q)
+		HD_FAIL=sweep.${at%-*}:kill expect 137 heddle "${line[@]}"
+		[ $at = spawn ] || await answers E-$at/heddle.sock
+		left=$([ $at = spawn ] || number pid)
+		[ $at != mark-dies ] || kill -9 "$left"
+		expect 0 heddle "${line[@]}"
+		gone() { ! grep -q ') [^ZX]' "/proc/$left/stat" 2>/dev/null; }
+		gone || await gone || failed "killed at $at: its scheduler goes on"
+	done
+	[ "$left" ] || failed "no scheduler was left behind by a sweep that was killed"
+	passed "a sweep that is killed as it starts a scheduler leaves none behind"
+fi
+
 # ---- a user's scheduler that has the number of one that a sweep had started ----
 
 "$HEDDLE_BIN" serve --dir D --pool cpu:1,far:1 --policy fifo --round 0.5 -q 2>serve.err &
 served=$!
 await test -S D/heddle.sock
 echo "{\"pid\":$served,\"began\":1}" >D/sweeps/.scheduler
-printf '%s\n' 'job: job.yaml' 'method: grid' 'space: {optim.lr: [0.01]}' 'steps: {max: 3}' >one.yaml
 expect 0 heddle sweep one.yaml --dir D -q
 if command -v curl >/dev/null; then
 	of() { curl -s --unix-socket D/heddle.sock "http://localhost/v1/sweeps$1" >out; }

@@ -6,7 +6,8 @@
  *	DIR/sweeps/NAME/table.json        the trials, as of the last line
  *	DIR/sweeps/NAME/sweep.html        the same as a page
  *	DIR/sweeps/NAME/lock              one process drives a sweep at a time: HD_E_AGAIN
- *	DIR/sweeps/.scheduler             {"pid":...,"began":...}: the scheduler that a sweep started
+ *	DIR/sweeps/.scheduler             {"pid":...,"began":...}: the scheduler that a sweep started, or the
+ *	                                  sweep that was about to
  *
  * 1. A trial is a run. To bring it to a rung is a job that ends there (`until`); to go on is another job in
  *    the same run. Orders have keys made of the sweep and of trial and rung, so each makes one job however

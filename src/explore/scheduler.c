@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sys/failpoint.h"
 #include "daemon/http_client.h"
 #include "explore/explore_int.h"
 
@@ -50,6 +51,18 @@ static enum hd_err put_mark(struct explore *x, int pid, struct hd_diag *diag)
 	return hd_file_write_atomic(x->spec->fs, path, text, (size_t)len, diag);
 }
 
+/* One whose sweep was killed as it had started it is in no mark: it writes into the log of those alone. */
+static bool writes_our_log(struct explore *x, int64_t pid)
+{
+	char path[HD_PATH_CAP], error[40];
+	struct hd_stat log, to;
+
+	snprintf(path, sizeof path, "%s/sweeps/.scheduler.log", x->spec->dir);
+	snprintf(error, sizeof error, "/proc/%lld/fd/2", (long long)pid);
+	return !hd_fs_stat(x->spec->fs, path, &log, NULL) && !hd_fs_stat(x->spec->fs, error, &to, NULL) &&
+		log.kind == HD_FILE_REGULAR && to.kind == log.kind && to.inode == log.inode;
+}
+
 static enum hd_err ask(struct explore *x, const char *method, const char *target, const char *body,
 	const struct hd_json **answer, struct hd_diag *diag)
 {
@@ -65,6 +78,7 @@ static enum hd_err spawn(struct explore *x, struct hd_diag *diag)
 	const char *argv[] = { "/proc/self/exe", "serve", "--dir", s->dir, "--pool", s->pools, "--policy",
 		s->policy, "--round", s->round, NULL };
 	struct hd_file log = { 0 };
+	struct hd_proc_self self;
 	char path[HD_PATH_CAP];
 
 	snprintf(path, sizeof path, "%s/sweeps/.scheduler.log", s->dir);
@@ -72,10 +86,16 @@ static enum hd_err spawn(struct explore *x, struct hd_diag *diag)
 		diag);
 	if (err)
 		return err;
-	err = hd_proc_spawn(&x->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id, .err =
-		log.id },
-		&x->serving, diag);
+	/* that a sweep starts one here is written down before it does */
+	hd_proc_self(&self);
+	err = put_mark(x, (int)self.pid, diag);
+	x->mark = (struct explore_mark){ 0, 0 };
+	(void)HD_FAILPOINT(SWEEP_SPAWN);
+	if (!err)
+		err = hd_proc_spawn(&x->host, &(struct hd_spawn){ .argv = argv, .in = -1, .out = log.id,
+			.err = log.id }, &x->serving, diag);
 	(void)!hd_file_close(&log, NULL);
+	(void)HD_FAILPOINT(SWEEP_MARK);
 	return err ? err : put_mark(x, x->serving.pid, diag);
 }
 
@@ -126,9 +146,10 @@ enum hd_err explore_meet(struct explore *x, struct hd_diag *diag)
 		hd_clock_now_ns(x->spec->clock) < until && !x->spec->stop(x->spec->user))
 		hd_clock_wait_until(x->spec->clock, hd_clock_now_ns(x->spec->clock) + PAUSE_NS);
 	if (!err) {
-		x->mine = !hd_json_get_i64(answer, "pid", 1, INT32_MAX, &pid, NULL) &&
+		bool known = !hd_json_get_i64(answer, "pid", 1, INT32_MAX, &pid, NULL) &&
 			pid == x->mark.pid && is_there(&x->mark);
-		return HD_OK;
+		x->mine = known || (pid && writes_our_log(x, pid));
+		return x->mine && !known ? put_mark(x, (int)pid, diag) : HD_OK;
 	}
 	if (err != HD_E_NOTFOUND)
 		return hd_fail(diag, err, "%s", why.text);

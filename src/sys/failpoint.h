@@ -127,7 +127,9 @@
 	X(REPLACE_TRIED,        "replace.tried",         false, ANY,         COMPUTE,     "when a scheduler has tried to serve a copy, before it asks the one that serves to end") \
 	X(REPLACE_ENDED,        "replace.ended",         false, ANY,         COMPUTE,     "when that one has ended, before the store is opened") \
 	X(URING_OPEN,           "uring.open",            false, ANY,         COMPUTE,     "in place of the set-up of io_uring") \
-	X(ACCOUNT_LEND,         "account.lend",          false, ANY,         COMPUTE,     "when a scheduler takes a user's rights on files; an error is that of the call")
+	X(ACCOUNT_LEND,         "account.lend",          false, ANY,         COMPUTE,     "when a scheduler takes a user's rights on files; an error is that of the call") \
+	X(SWEEP_SPAWN,          "sweep.spawn",           false, ANY,         COMPUTE,     "before a sweep starts a scheduler") \
+	X(SWEEP_MARK,           "sweep.mark",            false, ANY,         COMPUTE,     "when it has started one, before it is written down which")
 
 enum hd_fp_role { HD_FP_ANY, HD_FP_WORKER, HD_FP_COORDINATOR, HD_FP_LINK, HD_FP_SCHEDULER };
 
