@@ -544,8 +544,8 @@ static void readers_and_steps_ahead_grow_where_takers_wait(void **state)
 			hd_prefetch_done(p, step, vn);
 		}
 	assert_int_equal(hd_alloc_count(), 0);
-	assert_true(far.most >= 4 && waited_ns > 0);
 	hd_prefetch_destroy(p);
+	assert_true(far.most >= 4 && waited_ns > 0);
 	assert_int_equal(far.inside, 0);
 	hd_cond_finish(&far.change);
 	hd_lock_finish(&far.lock);
