@@ -113,17 +113,18 @@ function(hd_pick_splitter out)
   set(${out} ${kept} PARENT_SCOPE)
 endfunction()
 
-# sys holds web_curl.c, web_get_curl.c and, for builds without the library, web_none.c, web_get_none.c.
+# sys holds web_any_curl.c, web_curl.c, web_get_curl.c and, for builds without the library, web_none.c,
+# web_get_none.c.
 function(hd_pick_web out)
   set(kept ${${out}})
-  if(NOT kept MATCHES "/sys/web_(get_)?(curl|none)\\.c")
+  if(NOT kept MATCHES "/sys/web_(any_|get_)?(curl|none)\\.c")
     return()
   endif()
   hd_library(curl sys curl)
   if(curl)
     list(FILTER kept EXCLUDE REGEX "/sys/web_(get_)?none\\.c$")
   else()
-    list(FILTER kept EXCLUDE REGEX "/sys/web_(get_)?curl\\.c$")
+    list(FILTER kept EXCLUDE REGEX "/sys/web_(any_|get_)?curl\\.c$")
   endif()
   set(${out} ${kept} PARENT_SCOPE)
 endfunction()

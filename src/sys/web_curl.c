@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "sys/web.h"
+#include "sys/web_int.h"
 
 enum { LINE = 4096 };
 #define CONNECT_MS 10000L
@@ -15,16 +16,16 @@ struct transfer {
 	uint64_t name;
 	bool too_long;
 	char why[CURL_ERROR_SIZE];
+	struct hd_web_head lead;          /* in `head` */
 	char head[HD_WEB_HEAD], body[HD_WEB_BODY];
-	size_t head_len, body_len;
+	size_t body_len;
 };
 
 struct hd_web {
-	CURLM *multi;
+	struct hd_web_multi shared;
 	struct hd_loop *loop;             /* borrowed */
 	uint64_t tag;
 	int64_t timer_ns;                 /* of the library; INT64_MAX: none */
-	char ca[1024];                    /* "": the system's */
 	bool plain;
 	struct transfer at[HD_WEB_REQUESTS];
 };
@@ -54,20 +55,12 @@ static int on_timer(CURLM *multi, long ms, void *self)
 	return 0;
 }
 
-/* One line of a head, whole; a status line begins a new head: 100, or the one behind it. */
 static size_t on_head(char *bytes, size_t size, size_t n, void *self)
 {
 	struct transfer *t = self;
-	size_t len = size * n;
 
-	if (len > 5 && !memcmp(bytes, "HTTP/", 5))
-		t->head_len = 0;
-	t->too_long |= len > sizeof t->head - t->head_len;
-	if (t->too_long)
-		return 0;
-	memcpy(t->head + t->head_len, bytes, len);
-	t->head_len += len;
-	return len;
+	t->too_long = t->too_long || !hd_web_head_add(&t->lead, bytes, size * n);
+	return t->too_long ? 0 : size * n;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *self)
@@ -97,17 +90,15 @@ enum hd_err hd_web_open(struct hd_web **web, struct hd_loop *loop, uint64_t tag,
 	h->loop = loop;
 	h->tag = tag;
 	h->timer_ns = INT64_MAX;
-	if (ca && strlen(ca) >= sizeof h->ca) {
-		hd_free(h);
-		return hd_fail(diag, HD_E_INVAL, "%.60s...: the path of the certificates is too long", ca);
+	enum hd_err err = hd_web_multi_open(&h->shared, ca, diag);
+	if (err) {
+		hd_web_close(h);
+		return err;
 	}
-	snprintf(h->ca, sizeof h->ca, "%s", ca ? ca : "");
-	bool good = !curl_global_init(CURL_GLOBAL_DEFAULT);
-	h->multi = good ? curl_multi_init() : NULL;
-	good = h->multi && !curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_socket) &&
-		!curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) &&
-		!curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_timer) &&
-		!curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+	const bool good = !curl_multi_setopt(h->shared.multi, CURLMOPT_SOCKETFUNCTION, on_socket) &&
+		!curl_multi_setopt(h->shared.multi, CURLMOPT_SOCKETDATA, h) &&
+		!curl_multi_setopt(h->shared.multi, CURLMOPT_TIMERFUNCTION, on_timer) &&
+		!curl_multi_setopt(h->shared.multi, CURLMOPT_TIMERDATA, h);
 	if (!good) {
 		hd_web_close(h);
 		return hd_fail(diag, HD_E_NOMEM, "libcurl does not start");
@@ -122,7 +113,7 @@ static void drop(struct hd_web *h, struct transfer *t)
 {
 	if (!t->easy)
 		return;
-	(void)curl_multi_remove_handle(h->multi, t->easy);
+	(void)curl_multi_remove_handle(h->shared.multi, t->easy);
 	curl_easy_cleanup(t->easy);
 	curl_slist_free_all(t->lines);
 	t->easy = NULL;
@@ -135,9 +126,7 @@ void hd_web_close(struct hd_web *h)
 		return;
 	for (size_t i = 0; i < HD_WEB_REQUESTS; i++)
 		drop(h, &h->at[i]);
-	if (h->multi)
-		(void)curl_multi_cleanup(h->multi);
-	curl_global_cleanup();
+	hd_web_multi_close(&h->shared);
 	hd_free(h);
 }
 
@@ -153,10 +142,8 @@ static bool add_lines(struct transfer *t, const char *lines)
 			return false;
 		memcpy(one, lines, n);
 		one[n] = '\0';
-		struct curl_slist *more = curl_slist_append(t->lines, one);
-		if (!more)
+		if (!hd_web_line_add(&t->lines, one))
 			return false;
-		t->lines = more;
 		lines += n + strspn(lines + n, "\r\n");
 	}
 	return true;
@@ -168,15 +155,7 @@ static bool set_up(const struct hd_web *h, struct transfer *t, const char *url, 
 	CURL *e = t->easy;
 	CURLcode bad = curl_easy_setopt(e, CURLOPT_URL, url);
 
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, h->plain ? "http,https" : "https");
 	bad = bad || !h->plain ? bad : curl_easy_setopt(e, CURLOPT_NOPROXY, "*");
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 1L);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 2L);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, ms);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_ERRORBUFFER, t->why);
@@ -192,9 +171,7 @@ static bool set_up(const struct hd_web *h, struct transfer *t, const char *url, 
 	/* a thread that looks a name up is not waited for when its request ends */
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
 #endif
-	if (!bad && h->ca[0])
-		bad = curl_easy_setopt(e, CURLOPT_CAINFO, h->ca);
-	return !bad;
+	return !bad && hd_web_rules(&h->shared, e, h->plain ? "http,https" : "https");
 }
 
 enum hd_err hd_web_post(struct hd_web *h, uint64_t name, const char *url, const char *lines,
@@ -210,11 +187,12 @@ enum hd_err hd_web_post(struct hd_web *h, uint64_t name, const char *url, const 
 	t->name = name;
 	t->too_long = false;
 	t->why[0] = '\0';
-	t->head_len = t->body_len = 0;
+	t->lead = (struct hd_web_head){ t->head, sizeof t->head, 0 };
+	t->body_len = 0;
 	t->easy = curl_easy_init();
 	long ms = left_ns < HD_NS_PER_MS ? 1 : (long)(left_ns / HD_NS_PER_MS);
 	if (!t->easy || !add_lines(t, lines) || !set_up(h, t, url, body, len, ms) ||
-		curl_multi_add_handle(h->multi, t->easy)) {
+		curl_multi_add_handle(h->shared.multi, t->easy)) {
 		drop(h, t);
 		return hd_fail(diag, HD_E_INVAL, "%s: libcurl does not take this request", url);
 	}
@@ -227,7 +205,7 @@ void hd_web_event(struct hd_web *h, const struct hd_loop_event *event)
 		(event->what & HD_LOOP_WRITE ? CURL_CSELECT_OUT : 0) |
 		(event->what & HD_LOOP_LOST ? CURL_CSELECT_ERR : 0), running = 0;
 
-	(void)curl_multi_socket_action(h->multi, (curl_socket_t)(event->tag - h->tag), what, &running);
+	(void)curl_multi_socket_action(h->shared.multi, (curl_socket_t)(event->tag - h->tag), what, &running);
 }
 
 int64_t hd_web_tick(struct hd_web *h, int64_t now_ns)
@@ -236,7 +214,7 @@ int64_t hd_web_tick(struct hd_web *h, int64_t now_ns)
 
 	if (now_ns >= h->timer_ns) {
 		h->timer_ns = INT64_MAX;
-		(void)curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+		(void)curl_multi_socket_action(h->shared.multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	}
 	return h->timer_ns;
 }
@@ -246,7 +224,7 @@ bool hd_web_take(struct hd_web *h, struct hd_web_reply *reply)
 	CURLMsg *message;
 	int left = 0;
 
-	while ((message = curl_multi_info_read(h->multi, &left))) {
+	while ((message = curl_multi_info_read(h->shared.multi, &left))) {
 		struct transfer *t = NULL;
 		if (message->msg != CURLMSG_DONE ||
 			curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &t) || !t)
@@ -258,7 +236,7 @@ bool hd_web_take(struct hd_web *h, struct hd_web_reply *reply)
 		reply->err = !code ? HD_OK : code == CURLE_OPERATION_TIMEDOUT ? HD_E_AGAIN : HD_E_PEERLOST;
 		snprintf(reply->why, sizeof reply->why, "%s", !code ? "" : t->too_long ?
 			"the answer is too long" : t->why[0] ? t->why : curl_easy_strerror(code));
-		memcpy(reply->head, t->head, reply->head_len = t->head_len);
+		memcpy(reply->head, t->head, reply->head_len = t->lead.len);
 		memcpy(reply->body, t->body, reply->body_len = t->body_len);
 		reply->body[t->body_len] = '\0';
 		drop(h, t);

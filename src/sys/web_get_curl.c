@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "sys/web_int.h"
 
 enum { CONNECT_S = 5, SLOW_S = 10, SLOW_BYTES_S = 1024 };
 
@@ -21,12 +22,11 @@ struct getting {
 	void (*put)(void *user, uint64_t name, uint64_t at, const void *bytes, size_t len);
 	void *user;
 	char why[CURL_ERROR_SIZE], head[HD_WEB_GET_HEAD];
-	size_t head_len;
+	struct hd_web_head lead;          /* in `head`, but for a 0 behind it */
 };
 
 struct hd_web_gets {
-	CURLM *multi;
-	char ca[1024];                    /* "": the system's */
+	struct hd_web_multi shared;
 	struct getting at[HD_WEB_GETS];
 };
 
@@ -60,21 +60,12 @@ static curl_socket_t on_open(void *self, curlsocktype what, struct curl_sockaddr
 	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-/* One line of a head, whole; a status line begins a new head. */
 static size_t on_head(char *bytes, size_t size, size_t n, void *self)
 {
 	struct getting *g = self;
-	size_t len = size * n;
 
-	if (len > 5 && !memcmp(bytes, "HTTP/", 5))
-		g->head_len = 0;
-	if (len >= sizeof g->head - g->head_len) {
-		g->too_long = true;
-		return 0;
-	}
-	memcpy(g->head + g->head_len, bytes, len);
-	g->head_len += len;
-	return len;
+	g->too_long = g->too_long || !hd_web_head_add(&g->lead, bytes, size * n);
+	return g->too_long ? 0 : size * n;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *self)
@@ -105,15 +96,10 @@ enum hd_err hd_web_gets_open(struct hd_web_gets **gets, const char *ca, struct h
 	if (!h)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for requests over HTTP");
 	memset(h, 0, sizeof *h);
-	if (ca && strlen(ca) >= sizeof h->ca) {
-		hd_free(h);
-		return hd_fail(diag, HD_E_INVAL, "%.60s...: the path of the certificates is too long", ca);
-	}
-	snprintf(h->ca, sizeof h->ca, "%s", ca ? ca : "");
-	h->multi = curl_global_init(CURL_GLOBAL_DEFAULT) ? NULL : curl_multi_init();
-	if (!h->multi) {
+	enum hd_err err = hd_web_multi_open(&h->shared, ca, diag);
+	if (err) {
 		hd_web_gets_close(h);
-		return hd_fail(diag, HD_E_NOMEM, "libcurl does not start");
+		return err;
 	}
 	*gets = h;
 	return HD_OK;
@@ -122,7 +108,7 @@ enum hd_err hd_web_gets_open(struct hd_web_gets **gets, const char *ca, struct h
 static void drop(struct hd_web_gets *h, struct getting *g)
 {
 	if (g->busy)
-		(void)curl_multi_remove_handle(h->multi, g->easy);
+		(void)curl_multi_remove_handle(h->shared.multi, g->easy);
 	curl_slist_free_all(g->lines);
 	g->lines = NULL;
 	g->busy = false;
@@ -137,22 +123,11 @@ void hd_web_gets_close(struct hd_web_gets *h)
 		if (h->at[i].easy)
 			curl_easy_cleanup(h->at[i].easy);
 	}
-	if (h->multi)
-		(void)curl_multi_cleanup(h->multi);
-	curl_global_cleanup();
+	hd_web_multi_close(&h->shared);
 	hd_free(h);
 }
 
 /* ---- requests ---- */
-
-static bool add_line(struct getting *g, const char *line)
-{
-	struct curl_slist *more = curl_slist_append(g->lines, line);
-
-	if (more)
-		g->lines = more;
-	return more != NULL;
-}
 
 static bool add_lines(struct getting *g, const struct hd_web_get *get)
 {
@@ -160,35 +135,26 @@ static bool add_lines(struct getting *g, const struct hd_web_get *get)
 	bool good = true;
 
 	for (uint32_t i = 0; i < get->nlines && good; i++)
-		good = add_line(g, get->line[i]);
+		good = hd_web_line_add(&g->lines, get->line[i]);
 	if (!good || !get->sign || !get->token)
 		return good;
 	return (size_t)snprintf(token, sizeof token, "x-amz-security-token: %s", get->token) < sizeof token &&
-		add_line(g, token);
+		hd_web_line_add(&g->lines, token);
 }
 
-/* The first that fails, or CURLE_OK. */
-static CURLcode set_safety(const struct hd_web_gets *h, CURL *e, const struct hd_web_get *get)
+static bool set_safety(const struct hd_web_gets *h, CURL *e, const struct hd_web_get *get)
 {
-	CURLcode bad = curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, get->plain ? "http,https" : "https");
+	CURLcode bad = curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
 
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
 	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES_S);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	bad = bad ? bad : curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	if (!bad && get->loopback)
 		bad = curl_easy_setopt(e, CURLOPT_PROXY, "");
-	if (!bad && h->ca[0])
-		bad = curl_easy_setopt(e, CURLOPT_CAINFO, h->ca);
 	if (!bad && get->sign)
 		bad = curl_easy_setopt(e, CURLOPT_AWS_SIGV4, get->sign);
 	if (!bad && get->sign)
 		bad = curl_easy_setopt(e, CURLOPT_USERPWD, get->keys);
-	return bad;
+	return !bad && hd_web_rules(&h->shared, e, get->plain ? "http,https" : "https");
 }
 
 static CURLcode set_up(struct getting *g, const struct hd_web_get *get)
@@ -219,10 +185,11 @@ enum hd_err hd_web_gets_begin(struct hd_web_gets *h, const struct hd_web_get *ge
 	CURL *easy = g->easy ? g->easy : curl_easy_init();
 	*g = (struct getting){ .easy = easy, .name = get->name, .cap = get->cap, .put = get->put,
 		.user = get->user };
+	g->lead = (struct hd_web_head){ g->head, sizeof g->head - 1, 0 };
 	if (easy)
 		curl_easy_reset(easy);
-	if (!easy || !add_lines(g, get) || set_safety(h, easy, get) || set_up(g, get) ||
-		curl_multi_add_handle(h->multi, easy)) {
+	if (!easy || !add_lines(g, get) || !set_safety(h, easy, get) || set_up(g, get) ||
+		curl_multi_add_handle(h->shared.multi, easy)) {
 		drop(h, g);
 		return hd_fail(diag, HD_E_INVAL, "%s: libcurl does not take this request", get->url);
 	}
@@ -234,9 +201,9 @@ void hd_web_gets_wait(struct hd_web_gets *h, int ms)
 {
 	int running = 0;
 
-	(void)curl_multi_perform(h->multi, &running);
-	(void)curl_multi_poll(h->multi, NULL, 0, running ? ms : 0, NULL);
-	(void)curl_multi_perform(h->multi, &running);
+	(void)curl_multi_perform(h->shared.multi, &running);
+	(void)curl_multi_poll(h->shared.multi, NULL, 0, running ? ms : 0, NULL);
+	(void)curl_multi_perform(h->shared.multi, &running);
 }
 
 static enum hd_err err_of(CURLcode code, const struct getting *g)
@@ -252,7 +219,7 @@ bool hd_web_gets_take(struct hd_web_gets *h, struct hd_web_gotten *out)
 	CURLMsg *message;
 	int left = 0;
 
-	while ((message = curl_multi_info_read(h->multi, &left))) {
+	while ((message = curl_multi_info_read(h->shared.multi, &left))) {
 		struct getting *g = NULL;
 		long status = 0;
 		if (message->msg != CURLMSG_DONE ||
@@ -265,8 +232,8 @@ bool hd_web_gets_take(struct hd_web_gets *h, struct hd_web_gotten *out)
 		snprintf(out->why, sizeof out->why, "%s", g->barred ?
 			"its address is link-local or serves metadata, and none of these serves data" :
 			!code ? "" : g->why[0] ? g->why : curl_easy_strerror(code));
-		memcpy(out->head, g->head, out->head_len = g->head_len);
-		out->head[g->head_len] = '\0';
+		memcpy(out->head, g->head, out->head_len = g->lead.len);
+		out->head[g->lead.len] = '\0';
 		drop(h, g);
 		return true;
 	}
