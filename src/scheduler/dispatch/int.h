@@ -110,13 +110,19 @@ bool dispatch_wants(const struct live *j, uint32_t device);
 /* its lease, which must allow it */
 void dispatch_turn(struct live *j, enum hd_lease_event event);
 
-/* decide.c: shares and rounds; sets the targets. */
+/* ask.c: what the policy is asked, and its answer. */
 /* in the place of the one that is there */
 HD_MUST_USE enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_solve(struct hd_dispatch *d, struct hd_diag *diag);          /* at once */
+/* asks, and takes up what was answered */
+HD_MUST_USE enum hd_err dispatch_lay_by(struct hd_dispatch *d, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_take_up(struct hd_dispatch *d, struct hd_diag *diag);
+
+/* decide.c: shares and rounds; sets the targets. */
 HD_MUST_USE enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag);
 void dispatch_charge(struct hd_dispatch *d, double until_s);
 
