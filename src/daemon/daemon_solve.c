@@ -136,7 +136,8 @@ void daemon_swap_dispatch(struct hd_daemon *d, struct hd_dispatch *made, const c
 		leave_alone(current(d));
 	hd_dispatch_destroy(d->dispatch);
 	d->dispatch = made;
-	snprintf(d->policy, sizeof d->policy, "%s", policy);
+	if (policy != d->policy)
+		snprintf(d->policy, sizeof d->policy, "%s", policy);
 }
 
 /* Runs keep their leases meanwhile. */
