@@ -94,7 +94,7 @@ static enum hd_err read_types(const struct hd_json *ask, const char *key, enum h
 static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask, struct whatif_question *q,
 	struct hd_diag *diag)
 {
-	enum hd_err err = hd_dispatch_snapshot(d->dispatch, daemon_now_s(d), &q->arena, &q->set, &q->state,
+	enum hd_err err = hd_dispatch_snapshot(d->dispatch, "", daemon_now_s(d), &q->arena, &q->set, &q->state,
 		diag);
 
 	if (!err && q->state.njobs > HD_WHATIF_JOBS)

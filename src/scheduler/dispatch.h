@@ -65,6 +65,11 @@
  *    jobs of a reservation are given its devices in the order of their ids, as many as they ask for at once,
  *    until it ends, and take no turns meanwhile; those for which there is no room take part in the rounds.
  *    A window is taken back by its end, without a record; the caller drops what is over.
+ * 17. With partitions a job is given devices of its own alone, and shares, books and rounds are each
+ *    partition's, at common boundaries. Of a device in several the first whose round takes it has it: to
+ *    those behind, what a job of one before is meant to have is out of service; to those before, what a job
+ *    of one behind holds or is meant to hold, unless they preempt that one. Then its job leaves the device,
+ *    or shrinks, as where a device goes out of service. Limits (15) hold over all of them.
  *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold
  * until the next call; one thread at a time. */
@@ -85,12 +90,25 @@ enum {
 	HD_DISPATCH_FAILURES = 5,
 	HD_DISPATCH_STEPS = 10,                   /* of a stretch that is measured */
 	HD_DISPATCH_WHY = 200,
-	HD_DISPATCH_LIMITS = 6,                   /* of a job: its user's, its account's, its groups' */
+	/* of a job: its user's, its account's, its groups', two of its partition */
+	HD_DISPATCH_LIMITS = 8,
 	HD_DISPATCH_WINDOWS = 64,
+	HD_DISPATCH_PARTITIONS = 16,
+	HD_PARTITION_NAME = 32,
 };
 
 /* speed: 1 is a plain core */
 struct hd_dispatch_type { const char *name; uint32_t n; double speed, price_usd_h; };
+
+/* Devices that the jobs of one name are given (rule 17). */
+struct hd_dispatch_partition {
+	const char *name;
+	uint32_t most;                            /* devices of one job; 0: any */
+	/* bits: of partitions behind it, whose jobs leave devices that it takes */
+	uint64_t preempts;
+	uint32_t ndevices;
+	const uint32_t *device;
+};
 
 struct hd_dispatch_setting {
 	/* name (hd_policy_parse); not one that puts two jobs on a device */
@@ -101,6 +119,9 @@ struct hd_dispatch_setting {
 	double start_s, drain_s;
 	uint32_t ntypes;
 	const struct hd_dispatch_type *type;      /* sorted by name; devices are numbered through */
+	uint32_t npartitions;                     /* 0: all jobs share all devices */
+	/* in the order in which they take devices */
+	const struct hd_dispatch_partition *partition;
 	double began_s;                           /* zero of the boundaries; below 0: the first arrival is */
 	bool apart;                               /* rule 10 */
 	/* of memory for one answer, beyond which the policy refuses; 0: 1 GiB */
@@ -129,11 +150,12 @@ struct hd_dispatch_rate { double steps_s, outlier; enum hd_rate_from from; };
 
 /* What all jobs that have a limit of that name may have together, at once; UINT32_MAX: any. Of one name the
  * one that came last holds. */
-struct hd_dispatch_limit { char name[80]; uint32_t devices, running; };
+struct hd_dispatch_limit { char name[120]; uint32_t devices, running; };
 /* The account that it shares by, under policies that know entities (sched_state.h); name "": none. */
 struct hd_dispatch_entity { char name[72]; double weight; bool fifo; };
 
-/* A job as it is stored, but for `limit`, `entity` and `user`, which its caller knows when it starts again.
+/* A job as it is stored, but for `limit`, `entity`, `user` and `partition`, which its caller knows when it
+ * starts again.
  * Points in time are seconds; below 0: not yet. */
 struct hd_dispatch_job {
 	uint64_t id;                              /* ascending with arrival, from 1 */
@@ -155,6 +177,8 @@ struct hd_dispatch_job {
 	struct hd_dispatch_limit limit[HD_DISPATCH_LIMITS];
 	struct hd_dispatch_entity entity;
 	char user[HD_WINDOW_NAME + 1];            /* whose it is, for reservations */
+	/* one of the setting; "" where there are none */
+	char partition[HD_PARTITION_NAME + 1];
 };
 
 struct hd_dispatch_lease {
@@ -294,7 +318,8 @@ double hd_dispatch_boundary_s(const struct hd_dispatch *dispatch);
 double hd_dispatch_began_s(const struct hd_dispatch *dispatch);
 double hd_dispatch_round_s(const struct hd_dispatch *dispatch);
 /* window: that keeps it from jobs; NULL: none */
-struct hd_dispatch_device { uint64_t job; bool usable, there, leaving; uint32_t type;
+/* partitions: a bit for each that has it */
+struct hd_dispatch_device { uint64_t job, partitions; bool usable, there, leaving; uint32_t type;
 	const struct hd_kept *window; };
 struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *dispatch, uint32_t device);
 /* in the order in which they came */
@@ -309,7 +334,8 @@ const struct hd_kept *hd_dispatch_window(const struct hd_dispatch *dispatch, uin
 	X(DEPENDS,      "DEPENDS")        /* it runs after a job that is not over */               \
 	X(ARRAY_FULL,   "ARRAY_FULL")     /* as many tasks of its array run as may at once */           \
 	X(QUOTA,        "QUOTA")          /* the jobs of one of its limits have as much as they may */   \
-	X(RESERVED,     "RESERVED")       /* devices that it needs are kept from it for a time */
+	X(RESERVED,     "RESERVED")       /* devices that it needs are kept from it for a time */        \
+	X(PARTITION,    "PARTITION")      /* devices that its partition shares are with jobs of others */
 
 struct hd_dispatch_why_type { uint32_t type, devices, free; double steps_s, share, received_s, due_s,
 	priority; };
@@ -336,10 +362,10 @@ HD_MUST_USE enum hd_err hd_dispatch_explain(struct hd_dispatch *dispatch, uint64
  * they do not. */
 bool hd_dispatch_kept_back(const struct hd_dispatch *dispatch, uint64_t id, struct hd_dispatch_why *why);
 
-/* What the policy would be asked at that time, and its setting: for hd_sched_what_if (sched_why.h).
- * Changes nothing; lies in `arena`. */
-HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, double now_s,
-	struct hd_arena *arena, struct hd_policy_setting *setting,
+/* What the policy would be asked of that partition ("" where there are none) at that time, and its setting:
+ * for hd_sched_what_if (sched_why.h). Changes nothing; lies in `arena`. HD_E_INVAL: no such partition. */
+HD_MUST_USE enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *dispatch, const char *partition,
+	double now_s, struct hd_arena *arena, struct hd_policy_setting *setting,
 	struct hd_sched_state *state, struct hd_diag *diag);
 /* The setting of a policy that a live scheduler can have. HD_E_INVAL. */
 HD_MUST_USE enum hd_err hd_dispatch_policy(const char *name, struct hd_policy_setting *setting,

@@ -132,11 +132,12 @@ HD_MUST_USE enum hd_err hd_rounds_hold(struct hd_rounds *rounds, uint64_t id, co
 	uint32_t n, struct hd_diag *diag);
 
 /* Limits of what several jobs have together: so many devices and jobs with devices; UINT32_MAX: any. Exact
- * alone: a walk takes no job beyond it, and spare devices are not filled with one. */
+ * alone: a walk takes no job beyond it, and spare devices are not filled with one. Another limit than before
+ * makes the shares stale. */
 HD_MUST_USE enum hd_err hd_rounds_limit(struct hd_rounds *rounds, uint32_t limit, uint32_t devices,
 	uint32_t jobs, struct hd_diag *diag);
 /* The limits that a job counts in, at most HD_ROUND_LIMITS; all were set before. */
-enum { HD_ROUND_LIMITS = 6 };
+enum { HD_ROUND_LIMITS = 8 };
 void hd_rounds_limit_job(struct hd_rounds *rounds, uint64_t id, const uint32_t *limit, uint32_t n);
 /* The limit for which the last walk passed the job over, though devices were there; UINT32_MAX: none. */
 uint32_t hd_rounds_over(const struct hd_rounds *rounds, uint64_t id);

@@ -10,29 +10,15 @@
 
 enum { POLICY_BYTES = 1 << 30 };
 
-static size_t policy_bytes(const struct hd_dispatch *d) { return d->set.policy_bytes ? d->set.policy_bytes :
-	POLICY_BYTES; }
-
-enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag)
-{
-	struct hd_rounds_setting set = { .fidelity = HD_FIDELITY_EXACT, .round_s = d->set.round_s,
-		.min_reset_s = d->set.min_reset_s,
-		.kappa = d->set.kappa, .queue = d->policy_set.policy->powers & HD_POLICY_QUEUE,
-		.blind = d->policy_set.variant == HD_VARIANT_PLAIN,
-		.steady = d->policy_set.policy->powers & HD_POLICY_STEADY, .seed = d->policy_set.seed };
-
-	for (uint32_t t = 0; t < d->set.ntypes; t++)
-		d->sched[t] = (struct hd_sched_type){ .name = d->type[t].name, .n = d->type[t].n,
-			.price_usd_h = d->type[t].price_usd_h };
-	hd_arena_init(&d->call, policy_bytes(d));
-	return hd_rounds_create(&d->rounds, &set, d->set.ntypes, d->sched, NULL, diag);
-}
+size_t dispatch_policy_bytes(const struct hd_dispatch *d) { return d->set.policy_bytes ?
+	d->set.policy_bytes : POLICY_BYTES; }
 
 /* Times the speed of one device; virtual nodes are shared out evenly, so 5 on 4 devices take two turns. */
-static const struct hd_sched_elastic *elastic(struct hd_arena *arena, const struct hd_dispatch_job *row)
+static const struct hd_sched_elastic *elastic(const struct live_part *p, struct hd_arena *arena,
+	const struct hd_dispatch_job *row)
 {
 	/* no policy plans with more than its quota; what needs more waits for another one */
-	uint32_t most = dispatch_quota_most(row), least = row->scale > row->min ? row->scale : row->min;
+	uint32_t most = dispatch_most(p, row), least = row->scale > row->min ? row->scale : row->min;
 	uint32_t max = row->max < most ? row->max : most > least ? most : least;
 	struct hd_sched_elastic *e = row->max ? hd_arena_take(arena, 1, sizeof *e) : NULL;
 	double *speedup = e ? hd_arena_take(arena, max + 1u, sizeof *speedup) : NULL;
@@ -45,7 +31,8 @@ static const struct hd_sched_elastic *elastic(struct hd_arena *arena, const stru
 	return speedup ? e : NULL;
 }
 
-static struct hd_sched_job seen(const struct hd_dispatch *d, struct hd_arena *arena,
+static struct hd_sched_job seen(const struct hd_dispatch *d, const struct live_part *p,
+	struct hd_arena *arena,
 	const struct hd_dispatch_job *row, double now_s)
 {
 	double *rate = hd_arena_take(arena, HD_DISPATCH_TYPES, sizeof *rate);
@@ -58,7 +45,7 @@ static struct hd_sched_job seen(const struct hd_dispatch *d, struct hd_arena *ar
 		.age_s = now_s - row->submitted_s,
 		.deadline_s = isfinite(row->deadline_s) ? row->deadline_s - now_s : INFINITY,
 		.entity = HD_SCHED_NONE, .rate = rate,
-		.elastic = elastic(arena, row) };
+		.elastic = elastic(p, arena, row) };
 }
 
 enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag)
@@ -67,7 +54,7 @@ enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct 
 	const struct hd_sched_job job = { .id = j->row.id, .scale = j->row.scale, .rate = rate };
 
 	dispatch_steps_s(d, &j->row, rate);
-	enum hd_err err = hd_rounds_arrive(d->rounds, &job, d->set.move_s, diag);
+	enum hd_err err = hd_rounds_arrive(dispatch_part(d, j)->rounds, &job, d->set.move_s, diag);
 	return err ? err : dispatch_tell_quotas(d, j, diag);
 }
 
@@ -89,8 +76,8 @@ static enum hd_err take_entities(const struct hd_dispatch *d, struct hd_arena *a
 }
 
 /* What the policy is asked about, in an arena that is empty. */
-static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct hd_arena *arena,
-	struct hd_sched_state *state, struct hd_diag *diag)
+static enum hd_err take_state(const struct hd_dispatch *d, const struct live_part *p, double now_s,
+	struct hd_arena *arena, struct hd_sched_state *state, struct hd_diag *diag)
 {
 	uint32_t n = 0;
 	struct hd_sched_type *types = hd_arena_take(arena, d->set.ntypes, sizeof *types);
@@ -99,10 +86,10 @@ static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct 
 	if (!types || !jobs)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
-		types[t] = d->sched[t];
+		types[t] = p->sched[t];
 		/* a question outlives the machine */
-		types[t].name = hd_arena_text(arena, d->sched[t].name, strlen(d->sched[t].name));
-		types[t].n = hd_rounds_usable(d->rounds, t);
+		types[t].name = hd_arena_text(arena, p->sched[t].name, strlen(p->sched[t].name));
+		types[t].n = hd_rounds_usable(p->rounds, t);
 		if (!types[t].name)
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	}
@@ -111,8 +98,8 @@ static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct 
 	if (queue && !in)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	for (uint32_t i = 0; i < d->njobs; i++)
-		if (dispatch_is_here(d->job[i]) && (!in || in[i])) {
-			jobs[n] = seen(d, arena, &d->job[i]->row, now_s);
+		if (dispatch_is_here(d->job[i]) && dispatch_part(d, d->job[i]) == p && (!in || in[i])) {
+			jobs[n] = seen(d, p, arena, &d->job[i]->row, now_s);
 			jobs[n].entity = d->job[i]->entity;
 			if (!jobs[n].rate || (d->job[i]->row.max && !jobs[n].elastic))
 				return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs",
@@ -123,69 +110,76 @@ static enum hd_err take_state(const struct hd_dispatch *d, double now_s, struct 
 	return take_entities(d, arena, state, diag);
 }
 
-enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, double now_s, struct hd_arena *arena,
-	struct hd_policy_setting *setting,
-	struct hd_sched_state *state, struct hd_diag *diag)
+enum hd_err hd_dispatch_snapshot(const struct hd_dispatch *d, const char *partition, double now_s,
+	struct hd_arena *arena, struct hd_policy_setting *setting, struct hd_sched_state *state,
+	struct hd_diag *diag)
 {
+	uint32_t at = dispatch_part_named(d, partition);
+
 	*setting = d->policy_set;
-	return take_state(d, now_s, arena, state, diag);
+	return at < d->nparts ? take_state(d, &d->part[at], now_s, arena, state, diag) :
+		hd_fail(diag, HD_E_INVAL, "there is no partition \"%.64s\"", partition);
 }
 
-static enum hd_err share(struct hd_dispatch *d, const struct hd_shares *shares, struct hd_diag *diag)
+static enum hd_err share(struct hd_dispatch *d, struct live_part *p, const struct hd_shares *shares,
+	struct hd_diag *diag)
 {
-	enum hd_err err = hd_rounds_adopt(d->rounds, d->now_s, &d->state, shares, diag);
+	enum hd_err err = hd_rounds_adopt(p->rounds, d->now_s, &p->state, shares, diag);
 
-	bool news = shares->kept && !d->gave_up;
-	d->shared |= !err;
-	d->gave_up = shares->kept;
+	bool news = shares->kept && !p->gave_up;
+	p->shared |= !err;
+	p->gave_up = shares->kept;
 	return err || !news ? err : dispatch_note(d, 0, "policy",
-		"it gave up (%.200s): jobs keep the shares they had, new ones get an equal part",
-		shares->kept_why);
+		"%sit gave up (%.200s): jobs keep the shares they had, new ones get an equal part",
+		dispatch_part_text(p).text, shares->kept_why);
 }
 
 /* The shares that there are stay, or, before there were any, the leases; asked again at the next boundary. */
-static enum hd_err refused(struct hd_dispatch *d, enum hd_err err, const struct hd_diag *why)
+static enum hd_err refused(struct hd_dispatch *d, struct live_part *p, enum hd_err err,
+	const struct hd_diag *why)
 {
-	d->asked.waits = !d->shared;
-	hd_rounds_stale(d->rounds);
-	d->state = (struct hd_sched_state){ 0 };
-	d->shares = (struct hd_shares){ 0 };
-	return dispatch_note(d, 0, "policy", "%.300s%s", why->text,
+	p->waits = !p->shared;
+	hd_rounds_stale(p->rounds);
+	p->state = (struct hd_sched_state){ 0 };
+	p->shares = (struct hd_shares){ 0 };
+	return dispatch_note(d, 0, "policy", "%s%.300s%s", dispatch_part_text(p).text, why->text,
 		err == HD_E_NOMEM ? ": the answer takes more memory than there is for it; what was "
 		"decided last stays. Choose another policy (POST /v1/policy)" : "");
 }
 
-enum hd_err dispatch_solve(struct hd_dispatch *d, struct hd_diag *diag)
+enum hd_err dispatch_solve(struct hd_dispatch *d, struct live_part *p, struct hd_diag *diag)
 {
 	struct hd_diag why = { "" };
 
-	hd_arena_reset(&d->call);
-	d->shares = (struct hd_shares){ 0 };
-	enum hd_err err = take_state(d, d->now_s, &d->call, &d->state, diag);
+	hd_arena_reset(&p->call);
+	p->shares = (struct hd_shares){ 0 };
+	enum hd_err err = take_state(d, p, d->now_s, &p->call, &p->state, diag);
 	if (err)
 		return err;
-	if ((err = hd_policy_allocate(d->question->policy, &d->state, &d->call, &d->shares, &why)))
-		return refused(d, err, &why);
-	d->solved = d->newest;
-	return share(d, &d->shares, diag);
+	if ((err = hd_policy_allocate(d->question->of[p - d->part].policy, &p->state, &p->call, &p->shares,
+		&why)))
+		return refused(d, p, err, &why);
+	p->solved = d->newest;
+	return share(d, p, &p->shares, diag);
 }
 
 /* ---- apart ---- */
 
-enum hd_err dispatch_lay_by(struct hd_dispatch *d, struct hd_diag *diag)
+enum hd_err dispatch_lay_by(struct hd_dispatch *d, struct live_part *p, struct hd_diag *diag)
 {
-	struct hd_dispatch_question *q = d->question;
+	struct ask *a = &d->question->of[p - d->part];
 
-	hd_arena_reset(&q->at);
-	enum hd_err err = take_state(d, d->now_s, &q->at, &q->state, diag);
+	hd_arena_reset(&a->at);
+	enum hd_err err = take_state(d, p, d->now_s, &a->at, &a->state, diag);
 	if (err)
 		return err;
-	hd_rounds_ask(d->rounds);
-	q->shares = (struct hd_shares){ 0 };
-	q->why.text[0] = 0;
-	q->solved = false;
+	hd_rounds_ask(p->rounds);
+	a->shares = (struct hd_shares){ 0 };
+	a->why.text[0] = 0;
+	a->open = true;
+	d->question->solved = false;
 	d->asked.newest = d->newest;
-	d->asked.open = d->asked.waits = true;
+	d->asked.open = p->waits = true;
 	d->decided = true;
 	return HD_OK;
 }
@@ -197,7 +191,10 @@ struct hd_dispatch_question *hd_dispatch_asks(const struct hd_dispatch *d)
 
 void hd_dispatch_solve(struct hd_dispatch_question *q)
 {
-	q->err = hd_policy_allocate(q->policy, &q->state, &q->at, &q->shares, &q->why);
+	for (uint32_t i = 0; i < q->n; i++)
+		if (q->of[i].open)
+			q->of[i].err = hd_policy_allocate(q->of[i].policy, &q->of[i].state, &q->of[i].at,
+				&q->of[i].shares, &q->of[i].why);
 	q->solved = true;
 }
 
@@ -208,23 +205,29 @@ void hd_dispatch_release(struct hd_dispatch_question *q)
 {
 	if (!q || --q->nholds)
 		return;
-	hd_policy_destroy(q->policy);
-	hd_arena_finish(&q->at);
+	for (uint32_t i = 0; i < q->n; i++) {
+		hd_policy_destroy(q->of[i].policy);
+		hd_arena_finish(&q->of[i].at);
+	}
 	hd_free(q);
 }
 
 enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	struct hd_dispatch_question *q = hd_alloc(sizeof *q);
+	size_t bytes = sizeof(struct hd_dispatch_question) + d->nparts * sizeof(struct ask);
+	struct hd_dispatch_question *q = hd_alloc(bytes);
 	struct hd_policy_setting set = d->policy_set;
+	enum hd_err err = HD_OK;
 
 	if (!q)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a question");
-	memset(q, 0, sizeof *q);
+	memset(q, 0, bytes);
 	q->nholds = 1;
-	hd_arena_init(&q->at, policy_bytes(d));
 	set.stop = &q->stop;
-	enum hd_err err = hd_policy_create(&q->policy, &set, diag);
+	for (; q->n < d->nparts && !err; q->n++) {
+		hd_arena_init(&q->of[q->n].at, dispatch_policy_bytes(d));
+		err = hd_policy_create(&q->of[q->n].policy, &set, diag);
+	}
 	if (err) {
 		hd_dispatch_release(q);
 		return err;
@@ -237,17 +240,22 @@ enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag)
 /* Before the first shares a job keeps its lease, as while they are awaited. */
 enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag)
 {
+	for (uint32_t i = 0; i < d->nparts; i++) {
+		if (!d->question->of[i].open)
+			continue;
+		d->part[i].waits = !d->part[i].shared;
+		d->part[i].due = false;
+		hd_rounds_stale(d->part[i].rounds);
+	}
 	enum hd_err err = dispatch_new_question(d, diag);
 
 	d->asked.open = false;
-	d->asked.waits = !d->shared;
-	hd_rounds_stale(d->rounds);
 	return err ? err : dispatch_note(d, 0, "policy", "%.350s", text);
 }
 
 /* Shares of those that are still here. */
-static enum hd_err valid_shares(const struct hd_dispatch *d, struct hd_dispatch_question *a,
-	struct hd_shares *valid, struct hd_diag *diag)
+static enum hd_err valid_shares(const struct hd_dispatch *d, struct ask *a, struct hd_shares *valid,
+	struct hd_diag *diag)
 {
 	struct hd_shape *shape = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *shape);
 	double *x = hd_arena_take(&a->at, a->shares.nshapes + 1u, sizeof *x);
@@ -273,38 +281,58 @@ static enum hd_err valid_shares(const struct hd_dispatch *d, struct hd_dispatch_
 	return HD_OK;
 }
 
-enum hd_err dispatch_take_up(struct hd_dispatch *d, struct hd_diag *diag)
+static enum hd_err take_up(struct hd_dispatch *d, struct live_part *p, struct ask *a, struct hd_diag *diag)
 {
-	struct hd_dispatch_question *q = d->question;
-	struct hd_arena was = d->call;
+	struct hd_arena was = p->call;
 	struct hd_shares valid;
 
-	d->asked.open = d->asked.waits = d->asked.answered = false;
-	if (q->err)
-		return refused(d, q->err, &q->why);
-	enum hd_err err = valid_shares(d, q, &valid, diag);
+	if (a->err)
+		return refused(d, p, a->err, &a->why);
+	enum hd_err err = valid_shares(d, a, &valid, diag);
 	if (err)
 		return err;
-	d->call = q->at;
-	q->at = was;
-	d->state = q->state;
-	d->shares = q->shares;
-	d->solved = d->asked.newest;
-	return share(d, &valid, diag);
+	p->call = a->at;
+	a->at = was;
+	p->state = a->state;
+	p->shares = a->shares;
+	p->solved = d->asked.newest;
+	return share(d, p, &valid, diag);
+}
+
+enum hd_err dispatch_take_up(struct hd_dispatch *d, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	d->asked.open = d->asked.answered = false;
+	for (uint32_t i = 0; i < d->nparts && !err; i++) {
+		struct ask *a = &d->question->of[i];
+		if (!a->open)
+			continue;
+		a->open = d->part[i].waits = false;
+		d->part[i].due = true;
+		err = take_up(d, &d->part[i], a, diag);
+	}
+	return err;
 }
 
 /* What a policy refuses of a cluster it refuses of an empty one. */
 enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag)
 {
-	const struct hd_sched_state empty = { .ntypes = d->set.ntypes, .types = d->sched };
-	struct hd_shares shares = { 0 };
+	enum hd_err err = HD_OK;
 
-	return hd_policy_allocate(d->question->policy, &empty, &d->call, &shares, diag);
+	for (uint32_t i = 0; i < d->nparts && !err; i++) {
+		const struct hd_sched_state empty = { .ntypes = d->set.ntypes, .types = d->part[i].sched };
+		struct hd_shares shares = { 0 };
+		err = hd_policy_allocate(d->question->of[i].policy, &empty, &d->part[i].call, &shares, diag);
+	}
+	return err;
 }
 
 enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double now_s,
 	const atomic_bool *stop, struct hd_diag *diag)
 {
+	uint32_t at = dispatch_part_named(d, row->partition);
+	const struct live_part *p = &d->part[at < d->nparts ? at : 0];
 	struct hd_policy_setting set = d->policy_set;
 	struct hd_dispatch_job one = *row;
 	struct hd_policy *policy = NULL;
@@ -315,9 +343,9 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 	set.stop = stop;
 	one.submitted_s = now_s;
 	dispatch_guess(d, &one);
-	hd_arena_init(&arena, policy_bytes(d));
-	struct hd_sched_job job = seen(d, &arena, &one, now_s);
-	const struct hd_sched_state alone = { .ntypes = d->set.ntypes, .njobs = 1, .types = d->sched,
+	hd_arena_init(&arena, dispatch_policy_bytes(d));
+	struct hd_sched_job job = seen(d, p, &arena, &one, now_s);
+	const struct hd_sched_state alone = { .ntypes = d->set.ntypes, .njobs = 1, .types = p->sched,
 		.jobs = &job };
 	enum hd_err err = !job.rate || (one.max && !job.elastic) ? hd_fail(diag, HD_E_NOMEM,
 		"no memory for the state of a job")
@@ -333,16 +361,19 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatch_job *row,
 	char text[HD_DISPATCH_WHY])
 {
+	uint32_t at = dispatch_part_named(d, row->partition);
+	const struct live_part *p = &d->part[at < d->nparts ? at : 0];
 	uint32_t need = dispatch_least(d, row), most = 0;
 
 	text[0] = 0;
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
-		uint32_t n = row->rate[t].steps_s != 0 ? d->sched[t].n : 0;      /* below 0: to be guessed */
+		uint32_t n = row->rate[t].steps_s != 0 ? p->sched[t].n : 0;      /* below 0: to be guessed */
 		most = n > most ? n : most;
 	}
 	if (most >= need)
 		return false;
-	int len = snprintf(text, HD_DISPATCH_WHY, "%s: ", hd_why_name(HD_WHY_UNRUNNABLE));
+	int len = snprintf(text, HD_DISPATCH_WHY, "%s: %s", hd_why_name(HD_WHY_UNRUNNABLE),
+		dispatch_part_text(p).text);
 	if (!most)
 		snprintf(text + len, HD_DISPATCH_WHY - (size_t)len,
 			"its rate is 0 on every type of device that is served");

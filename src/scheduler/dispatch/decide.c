@@ -17,13 +17,16 @@ void dispatch_charge(struct hd_dispatch *d, double until_s)
 
 	for (uint32_t i = 0; i < d->njobs && took_s > 0; i++)
 		if (d->job[i]->run.nmembers && dispatch_is_here(d->job[i]))
-			hd_rounds_ran(d->rounds, &d->job[i]->run, took_s);
+			hd_rounds_ran(dispatch_part(d, d->job[i])->rounds, &d->job[i]->run, took_s);
 	d->charged_s = fmax(until_s, d->charged_s);
 }
 
-static enum hd_err adopt(struct hd_dispatch *d, const struct hd_round *round, struct hd_diag *diag)
+static enum hd_err adopt(struct hd_dispatch *d, struct live_part *p, const struct hd_round *round,
+	struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < d->njobs; i++) {
+		if (dispatch_part(d, d->job[i]) != p)
+			continue;
 		d->job[i]->run.nmembers = 0;
 		d->job[i]->ntarget = d->job[i]->window ? d->job[i]->ntarget : 0;
 	}
@@ -42,7 +45,6 @@ static enum hd_err adopt(struct hd_dispatch *d, const struct hd_round *round, st
 			j->target[at] = device;
 		}
 	}
-	d->came = d->freed = false;
 	d->decided = true;
 	return HD_OK;
 }
@@ -69,12 +71,12 @@ static void set_boundary(struct hd_dispatch *d, bool any)
 }
 
 /* While there are no shares all jobs go on as they are, but a device out of service is left at once. */
-static void leave_what_is_out_of_service(struct hd_dispatch *d)
+static void leave_what_is_out_of_service(struct hd_dispatch *d, const struct live_part *p)
 {
 	for (uint32_t i = 0; i < d->njobs; i++) {
 		struct live *j = d->job[i];
 		bool out = false;
-		for (uint32_t k = 0; k < j->ntarget; k++)
+		for (uint32_t k = 0; k < j->ntarget && dispatch_part(d, j) == p; k++)
 			out |= !dispatch_may_use(d, j, j->target[k]);
 		if (!out)
 			continue;
@@ -85,9 +87,51 @@ static void leave_what_is_out_of_service(struct hd_dispatch *d)
 	}
 }
 
-enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
+/* Shares, as far as they are due; which parts have a round to begin, and which wait for their answer. */
+static enum hd_err ask(struct hd_dispatch *d, bool boundary, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+	bool answered = d->asked.answered, asks = d->asked.open;
+
+	for (uint32_t i = 0; i < d->nparts && boundary; i++) {
+		d->part[i].waits = false;
+		d->part[i].due = true;
+	}
+	if (answered)
+		err = dispatch_take_up(d, diag);
+	for (uint32_t i = 0; i < d->nparts && !answered && !asks && !err; i++)
+		if (hd_rounds_due(d->part[i].rounds, d->now_s))
+			err = d->set.apart ? dispatch_lay_by(d, &d->part[i], diag) :
+				dispatch_solve(d, &d->part[i], diag);
+	/* a job keeps its lease until there are shares that say otherwise */
+	for (uint32_t i = 0; i < d->nparts; i++)
+		d->part[i].waits |= d->question->of[i].open && !d->part[i].shared;
+	return err;
+}
+
+/* The next round of a part, or what became free in this one. */
+static enum hd_err turn(struct hd_dispatch *d, struct live_part *p, bool news, struct hd_diag *diag)
 {
 	struct hd_round round;
+	enum hd_err err;
+
+	if (p->waits) {
+		leave_what_is_out_of_service(d, p);
+		return HD_OK;
+	}
+	if (!p->due && !news)
+		return HD_OK;
+	if (!p->due)
+		dispatch_charge(d, d->now_s);
+	if ((err = dispatch_share_quotas(d, p, diag)))
+		return err;
+	err = p->due ? hd_rounds_next(p->rounds, &round, diag) : hd_rounds_offer(p->rounds, &round, diag);
+	p->due = false;
+	return err ? err : adopt(d, p, &round, diag);
+}
+
+enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
+{
 	enum hd_err err = dispatch_admit(d, diag);
 	bool any = count_here(d) > 0;
 
@@ -98,40 +142,23 @@ enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag)
 	/* after an empty cluster, and at the start: decide now */
 	if (any && !isfinite(d->boundary_s))
 		d->boundary_s = d->now_s;
-	bool answered = d->asked.answered, boundary = d->now_s >= d->boundary_s;
-	if (boundary || answered) {
+	bool boundary = d->now_s >= d->boundary_s;
+	if (boundary || d->asked.answered) {
 		dispatch_charge(d, boundary && d->now_s < d->boundary_s + d->set.round_s ? d->boundary_s :
 			d->now_s);
 		for (uint32_t i = 0; i < d->njobs && boundary; i++)
 			dispatch_measure(d, d->job[i]);
-		d->asked.waits = false;
-		if (answered)
-			err = dispatch_take_up(d, diag);
-		else if (!d->asked.open && hd_rounds_due(d->rounds, d->now_s))
-			err = d->set.apart ? dispatch_lay_by(d, diag) : dispatch_solve(d, diag);
-		/* a job keeps its lease until there are shares that say otherwise */
-		d->asked.waits |= d->asked.open && !d->shared;
-		if (d->asked.waits) {
-			leave_what_is_out_of_service(d);
-			set_boundary(d, any);
-			return err;
-		}
-		if (!err)
-			err = hd_rounds_next(d->rounds, &round, diag);
-	} else if (d->asked.waits && any) {
-		leave_what_is_out_of_service(d);
-		return HD_OK;
-	} else if ((d->came || d->freed) && any) {
-		dispatch_charge(d, d->now_s);
-		err = hd_rounds_offer(d->rounds, &round, diag);
-	} else {
-		d->came = d->freed = false;
-		if (!any)
-			d->boundary_s = INFINITY;
-		return HD_OK;
+		err = ask(d, boundary, diag);
 	}
-	if (!err)
-		err = adopt(d, &round, diag);
+	bool news = (d->came || d->freed) && any, waits = false;
+	for (uint32_t i = 0; i < d->nparts && !err; i++) {
+		bool moved = dispatch_claim(d, &d->part[i]);
+		err = turn(d, &d->part[i], news || moved, diag);
+		waits |= d->part[i].waits;
+	}
+	/* for what waits for an answer it stays news */
+	if (!waits || !any)
+		d->came = d->freed = false;
 	set_boundary(d, any);
 	return err;
 }

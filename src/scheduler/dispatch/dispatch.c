@@ -70,6 +70,9 @@ static enum hd_err check_row(const struct hd_dispatch *d, const struct hd_dispat
 	if (row->nlimits > HD_DISPATCH_LIMITS || (row->entity.name[0] && !(row->entity.weight > 0)))
 		return hd_fail(diag, HD_E_INVAL, "%u limits (at most %d), or an account of weight %g",
 			row->nlimits, HD_DISPATCH_LIMITS, row->entity.weight);
+	if (dispatch_part_named(d, row->partition) == d->nparts)
+		return hd_fail(diag, HD_E_INVAL, "job %llu is of partition \"%.64s\", which there is not",
+			(unsigned long long)row->id, row->partition);
 	if (isnan(row->deadline_s))
 		return hd_fail(diag, HD_E_INVAL, "the deadline is no number");
 	enum hd_err err = dispatch_check_terms(d, row, diag);
@@ -92,7 +95,7 @@ static enum hd_err add(struct hd_dispatch *d, const struct hd_dispatch_job *row,
 	if (err || !j)
 		return err ? err : hd_fail(diag, HD_E_NOMEM, "no memory for a job");
 	*j = (struct live){ .row = *row, .lease = { .job = row->id, .state = HD_LEASE_RELEASED },
-		.asked_s = -INFINITY };
+		.part = dispatch_part_named(d, row->partition), .asked_s = -INFINITY };
 	if ((err = dispatch_join_quotas(d, j, diag))) {
 		hd_free(j);
 		return err;
@@ -253,7 +256,7 @@ ON(weight)
 		return hd_fail(diag, HD_E_INVAL, "priority %g: a number above 0", e->value);
 	j->row.weight = e->value;
 	j->row_dirty = true;
-	hd_rounds_stale(d->rounds);
+	hd_rounds_stale(dispatch_part(d, j)->rounds);
 	return dispatch_note(d, e->job, "priority", "%g", e->value);
 }
 
@@ -270,7 +273,8 @@ static void scale_rates(const struct hd_dispatch *d, struct hd_dispatch_job *row
 
 ON(scale)
 {
-	const uint32_t least = j->row.max ? j->row.min : 1, most = j->row.max ? j->row.max : HD_DISPATCH_SET;
+	const uint32_t least = j->row.max ? j->row.min : 1, all = j->row.max ? j->row.max : HD_DISPATCH_SET;
+	const uint32_t most = all < dispatch_part(d, j)->most ? all : dispatch_part(d, j)->most;
 	double rate[HD_DISPATCH_TYPES];
 
 	if (j->row.state != HD_DISPATCH_OPEN || j->row.cancel)
@@ -288,7 +292,7 @@ ON(scale)
 	j->row_dirty = true;
 	dispatch_steps_s(d, &j->row, rate);
 	if (dispatch_is_here(j))
-		hd_rounds_scale(d->rounds, e->job, e->n, rate);
+		hd_rounds_scale(dispatch_part(d, j)->rounds, e->job, e->n, rate);
 	return dispatch_note(d, e->job, "scale", "%u device%s at once", e->n, e->n == 1 ? "" : "s");
 }
 
@@ -301,7 +305,7 @@ ON(device)
 	if (v->usable == e->ok)
 		return HD_OK;
 	v->usable = e->ok;
-	dispatch_tell_device(d, e->device);
+	dispatch_tell_device_of_all(d, e->device);
 	d->freed = true;
 	/* before the first tick it is as it was when the caller ended */
 	return !d->open ? HD_OK : dispatch_note(d, 0, "device", "%s-%u %s", d->type[v->type].name,
@@ -541,6 +545,8 @@ static enum hd_err take_policy(struct hd_dispatch *d, struct hd_diag *diag)
 {
 	enum hd_err err = hd_dispatch_policy(d->policy_name, &d->policy_set, diag);
 
+	if (!err)
+		err = dispatch_open_parts(d, diag);
 	return err ? err : dispatch_new_question(d, diag);
 }
 
@@ -568,8 +574,6 @@ enum hd_err hd_dispatch_create(struct hd_dispatch **dispatch, const struct hd_di
 	if (!err)
 		err = take_policy(d, diag);
 	if (!err)
-		err = dispatch_open_rounds(d, diag);
-	if (!err)
 		err = dispatch_try(d, diag);
 	if (err)
 		hd_dispatch_destroy(d);
@@ -590,9 +594,8 @@ void hd_dispatch_destroy(struct hd_dispatch *d)
 	hd_free(d->window);
 	hd_free(d->device);
 	hd_free(d->out);
-	hd_rounds_destroy(d->rounds);
+	dispatch_close_parts(d);
 	hd_dispatch_release(d->question);
-	hd_arena_finish(&d->call);
 	hd_arena_finish(&d->texts);
 	hd_free(d);
 }
@@ -620,7 +623,7 @@ static enum hd_err take_lease(struct hd_dispatch *d, struct live *j, const struc
 	/* what it holds is what it was meant to have, until the first round says otherwise */
 	j->ntarget = lease->n;
 	memcpy(j->target, lease->device, lease->n * sizeof *lease->device);
-	return hd_rounds_hold(d->rounds, j->row.id, lease->device, lease->n, diag);
+	return hd_rounds_hold(dispatch_part(d, j)->rounds, j->row.id, lease->device, lease->n, diag);
 }
 
 enum hd_err hd_dispatch_restore(struct hd_dispatch *d, const struct hd_dispatch_job *row,
@@ -674,6 +677,10 @@ struct hd_dispatch_device hd_dispatch_device(const struct hd_dispatch *d, uint32
 {
 	const struct device *v = &d->device[device];
 
-	return (struct hd_dispatch_device){ v->job, v->usable, v->there, v->leaving, v->type,
+	uint64_t partitions = 0;
+
+	for (uint32_t i = 0; i < d->nparts; i++)
+		partitions |= (uint64_t)d->part[i].has[device] << i;
+	return (struct hd_dispatch_device){ v->job, partitions, v->usable, v->there, v->leaving, v->type,
 		dispatch_window_of(d, device) };
 }

@@ -65,7 +65,7 @@ static void a_policy_that_is_stopped_or_has_no_memory_decides_nothing(void **sta
 				.row = &job }, 1, &outs, &diag),
 				"row %zu: %s", i, diag.text);
 		hd_arena_init(&arena, 0);
-		CHECK(!hd_dispatch_snapshot(d, 2, &arena, &asked, &seen, &diag) && seen.njobs == 30,
+		CHECK(!hd_dispatch_snapshot(d, "", 2, &arena, &asked, &seen, &diag) && seen.njobs == 30,
 			"row %zu: %u jobs", i, seen.njobs);
 		CHECK(seen.jobs[29].age_s >= 0 && seen.jobs[0].age_s <= 2,
 			"before the first step jobs are %g s old", seen.jobs[0].age_s);
@@ -233,7 +233,7 @@ static void an_error_in_place_of_the_first_answer_takes_nothing_away(void **stat
 		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_TICK });
 		if (errors < 3 && (q = hd_dispatch_asks(w.d))) {
 			hd_dispatch_solve(q);
-			q->err = hd_fail(&q->why, HD_E_BUG, "no answer");
+			q->of[0].err = hd_fail(&q->of[0].why, HD_E_BUG, "no answer");
 			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SHARES });
 			errors++;
 		} else if (hd_dispatch_asks(w.d)) {

@@ -2,6 +2,7 @@
 #ifndef HD_SCHEDULER_DISPATCH_INT_H
 #define HD_SCHEDULER_DISPATCH_INT_H
 
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "scheduler/dispatch.h"
 #include "scheduler/rounds.h"
@@ -28,6 +29,7 @@ struct live {
 	struct hd_dispatch_lease lease;           /* RELEASED: none */
 	bool row_dirty, lease_dirty;
 	uint32_t quota[HD_DISPATCH_LIMITS], entity;      /* of the machine's; entity HD_SCHED_NONE: none */
+	uint32_t part;                            /* of the machine's */
 	bool going;                               /* its run was seen */
 	/* rule 12: its terms let it take part; the rounds have it */
 	bool admitted, in_rounds;
@@ -51,14 +53,38 @@ struct live_window { struct hd_kept is; uint32_t id; double came_s; };
 /* What a policy is asked, and the policy: all that `solve` needs, so that it may outlive the machine. */
 struct hd_dispatch_question {
 	uint32_t nholds;                          /* the machine's is one */
-	struct hd_policy *policy;                 /* owned, as all below */
 	atomic_bool stop;
 	bool solved;
-	struct hd_arena at;
+	uint32_t n;
+	struct ask {                              /* of a part; open: it is asked, and not answered */
+		bool open;
+		struct hd_policy *policy;         /* owned, as all below */
+		struct hd_arena at;
+		struct hd_sched_state state;
+		struct hd_shares shares;
+		enum hd_err err;
+		struct hd_diag why;
+	} of[];
+};
+
+/* Jobs that share some devices by a policy of their own (rule 17); a machine without partitions is one part
+ * of all devices. */
+struct live_part {
+	char name[HD_PARTITION_NAME + 1];
+	uint32_t most;                            /* devices of one job */
+	uint64_t preempts;                        /* bits: of parts behind it */
+	bool *has, *open;                         /* owned, [ndevices]: its devices; those it may give now */
+	struct hd_rounds *rounds;                 /* owned */
+	struct hd_sched_type sched[HD_DISPATCH_TYPES];           /* n: of its devices */
+	/* of the last solve, for explanations */
+	struct hd_arena call;
 	struct hd_sched_state state;
 	struct hd_shares shares;
-	enum hd_err err;
-	struct hd_diag why;
+	bool gave_up;                             /* the policy, the last time: reported once */
+	/* the rounds have had shares: those of a machine made from a store have none yet */
+	bool shared;
+	bool waits, due;                          /* its round: for an answer; to be begun */
+	uint64_t solved;                          /* the newest job that the last shares knew */
 };
 
 struct hd_dispatch {
@@ -67,8 +93,8 @@ struct hd_dispatch {
 	char name[HD_DISPATCH_TYPES][64], policy_name[128];
 	struct hd_policy_setting policy_set;
 	struct hd_dispatch_question *question;    /* held; another one after one was given up */
-	struct hd_rounds *rounds;                 /* owned */
-	struct hd_sched_type sched[HD_DISPATCH_TYPES];
+	struct live_part *part;                        /* owned; in the order in which they are asked */
+	uint32_t nparts;
 	uint32_t first_device[HD_DISPATCH_TYPES + 1], ndevices;
 	struct device *device;                    /* owned */
 	struct hd_dispatch_limit *quota;          /* owned */
@@ -80,18 +106,11 @@ struct hd_dispatch {
 	struct live **job;                        /* owned, by id */
 	uint32_t njobs, jobs_cap;
 	double began_s, boundary_s, charged_s, now_s;
-	uint64_t newest, solved;                  /* ids: of all that came, of those the last shares knew */
+	uint64_t newest;                          /* id of all that came */
 	bool came, freed;                         /* something for an offer */
 	bool logged, open, decided;               /* its setting; a TICK came; in this call */
-	/* of the last solve, for explanations */
-	struct hd_arena call;
-	struct hd_sched_state state;
-	struct hd_shares shares;
-	bool gave_up;                             /* the policy, the last time: reported once */
-	/* the rounds have had shares: those of a machine made from a store have none yet */
-	bool shared;
-	/* what is asked, rule 10; waits: the round does; answered: to be taken up in this call */
-	struct asked { bool open, waits, answered; uint64_t newest; } asked;
+	/* what is asked, rule 10; answered: to be taken up in this call */
+	struct asked { bool open, answered; uint64_t newest; } asked;
 	/* of this call */
 	struct hd_dispatch_out *out;              /* owned */
 	uint32_t nouts, outs_cap;
@@ -114,13 +133,37 @@ void dispatch_turn(struct live *j, enum hd_lease_event event);
 /* in the place of the one that is there */
 HD_MUST_USE enum hd_err dispatch_new_question(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_give_up(struct hd_dispatch *d, const char *text, struct hd_diag *diag);
-HD_MUST_USE enum hd_err dispatch_open_rounds(struct hd_dispatch *d, struct hd_diag *diag);
+size_t dispatch_policy_bytes(const struct hd_dispatch *d);
 HD_MUST_USE enum hd_err dispatch_try(struct hd_dispatch *d, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_arrive(struct hd_dispatch *d, const struct live *j, struct hd_diag *diag);
-HD_MUST_USE enum hd_err dispatch_solve(struct hd_dispatch *d, struct hd_diag *diag);          /* at once */
+/* at once */
+HD_MUST_USE enum hd_err dispatch_solve(struct hd_dispatch *d, struct live_part *p, struct hd_diag *diag);
 /* asks, and takes up what was answered */
-HD_MUST_USE enum hd_err dispatch_lay_by(struct hd_dispatch *d, struct hd_diag *diag);
+HD_MUST_USE enum hd_err dispatch_lay_by(struct hd_dispatch *d, struct live_part *p, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_take_up(struct hd_dispatch *d, struct hd_diag *diag);
+
+/* parts.c: rule 17. */
+HD_MUST_USE enum hd_err dispatch_open_parts(struct hd_dispatch *d, struct hd_diag *diag);
+void dispatch_close_parts(struct hd_dispatch *d);
+/* As a member of the setting in the log; the same read. */
+void dispatch_put_parts(const struct hd_dispatch *d, struct hd_json_writer *w);
+HD_MUST_USE enum hd_err dispatch_read_parts(const struct hd_json *json, struct hd_arena *arena,
+	struct hd_dispatch_setting *set, struct hd_diag *diag);
+static inline struct live_part *dispatch_part(const struct hd_dispatch *d, const struct live *j)
+{
+	return &d->part[j->part];
+}
+/* nparts: there is none of that name */
+uint32_t dispatch_part_named(const struct hd_dispatch *d, const char *name);
+/* "partition day: "; "" of the only one */
+struct part_text { char text[HD_PARTITION_NAME + 16]; };
+struct part_text dispatch_part_text(const struct live_part *p);
+uint32_t dispatch_most(const struct live_part *p, const struct hd_dispatch_job *row);      /* devices,
+	at once */
+/* Which devices other parts leave to it; true: others than before. */
+bool dispatch_claim(struct hd_dispatch *d, struct live_part *p);
+/* It waits for devices that its partition shares with others: `text`. False: it does not. */
+bool dispatch_part_why(const struct hd_dispatch *d, const struct live *j, struct hd_dispatch_why *why);
 
 /* decide.c: shares and rounds; sets the targets. */
 HD_MUST_USE enum hd_err dispatch_decide(struct hd_dispatch *d, struct hd_diag *diag);
@@ -150,7 +193,9 @@ HD_MUST_USE enum hd_err dispatch_on_window(struct hd_dispatch *d, const struct h
 /* those that time begins or ends; gives reserved devices to their jobs */
 HD_MUST_USE enum hd_err dispatch_windows(struct hd_dispatch *d, struct hd_diag *diag);
 double dispatch_windows_s(const struct hd_dispatch *d);       /* when time changes something */
-void dispatch_tell_device(struct hd_dispatch *d, uint32_t device);
+/* true: that was news */
+bool dispatch_tell_device(struct hd_dispatch *d, struct live_part *p, uint32_t device);
+void dispatch_tell_device_of_all(struct hd_dispatch *d, uint32_t device);
 bool dispatch_may_use(const struct hd_dispatch *d, const struct live *j, uint32_t device);
 /* it has a device that it should have left by now */
 bool dispatch_overdue(const struct hd_dispatch *d, const struct live *j);
@@ -174,6 +219,9 @@ void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job 
 /* quota.c */
 HD_MUST_USE enum hd_err dispatch_join_quotas(struct hd_dispatch *d, struct live *j, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_tell_quotas(struct hd_dispatch *d, const struct live *j,
+	struct hd_diag *diag);
+/* What jobs of other parts leave of each, before a walk. */
+HD_MUST_USE enum hd_err dispatch_share_quotas(struct hd_dispatch *d, const struct live_part *p,
 	struct hd_diag *diag);
 /* Devices that it may be given now, beside those that it holds; UINT32_MAX: any. */
 uint32_t dispatch_quota_room(const struct hd_dispatch *d, const struct live *j);

@@ -74,6 +74,8 @@ static void put_row(struct hd_json_writer *w, const char *key, const struct hd_d
 	put_terms(w, r);
 	if (r->user[0])
 		hd_json_put_text(w, "user", r->user);
+	if (r->partition[0])
+		hd_json_put_text(w, "partition", r->partition);
 	hd_json_open_array(w, "rate");
 	for (uint32_t t = 0; t < ntypes; t++) {
 		hd_json_open_array(w, NULL);
@@ -181,17 +183,18 @@ static enum hd_err read_limits(const struct hd_json *json, struct hd_dispatch_jo
 	return err;
 }
 
-/* Whose a job is; of none in a log that does not say. */
-static enum hd_err read_user(const struct hd_json *json, char user[HD_WINDOW_NAME + 1], struct hd_diag *diag)
+/* A name of less than `cap` bytes; "" where a log does not say. */
+static enum hd_err read_name(const struct hd_json *json, const char *key, char *to, size_t cap,
+	struct hd_diag *diag)
 {
 	const char *text = "";
-	enum hd_err err = hd_json_find(json, "user") ? hd_json_get_text(json, "user", &text, diag) : HD_OK;
+	enum hd_err err = hd_json_find(json, key) ? hd_json_get_text(json, key, &text, diag) : HD_OK;
 
-	if (!err && strlen(text) > HD_WINDOW_NAME)
-		err = hd_fail(diag, HD_E_INPUT, "the user of a job of the log: at most %d bytes",
-			HD_WINDOW_NAME);
+	if (!err && strlen(text) >= cap)
+		err = hd_fail(diag, HD_E_INPUT, "the %s of a job of the log: at most %zu bytes", key,
+			cap - 1);
 	if (!err)
-		snprintf(user, HD_WINDOW_NAME + 1, "%s", text);
+		snprintf(to, cap, "%s", text);
 	return err;
 }
 
@@ -213,7 +216,9 @@ static enum hd_err read_row(const struct hd_json *json, struct hd_dispatch_job *
 	if (!err)
 		err = read_terms(json, r, diag);
 	if (!err)
-		err = read_user(json, r->user, diag);
+		err = read_name(json, "user", r->user, sizeof r->user, diag);
+	if (!err)
+		err = read_name(json, "partition", r->partition, sizeof r->partition, diag);
 	if (!err)
 		err = hd_json_get(json, "rate", HD_JSON_ARRAY, &rates, diag);
 	for (size_t t = 0; !err && t < hd_json_count(rates); t++) {
@@ -329,6 +334,8 @@ void dispatch_log_open(struct hd_dispatch *d)
 		hd_json_put_f64(&w, "price_usd_h", d->type[t].price_usd_h);
 		hd_json_close(&w);
 	}
+	hd_json_close(&w);
+	dispatch_put_parts(d, &w);
 	end(d, &w);
 }
 
@@ -460,7 +467,8 @@ static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *are
 			err = read_fields(hd_json_item(types, t), of, sizeof of / sizeof *of, diag);
 	}
 	set->type = type;
-	return err;
+	return err || !hd_json_find(json, "partitions") ? err : dispatch_read_parts(
+		hd_json_find(json, "partitions"), arena, set, diag);
 }
 
 static enum hd_err read_rows(const struct hd_json *rows, struct hd_dispatch_event *e, struct hd_arena *arena,

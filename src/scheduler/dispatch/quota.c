@@ -53,10 +53,40 @@ enum hd_err dispatch_tell_quotas(struct hd_dispatch *d, const struct live *j, st
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < j->row.nlimits && !err; i++)
-		err = hd_rounds_limit(d->rounds, j->quota[i], d->quota[j->quota[i]].devices,
+		err = hd_rounds_limit(dispatch_part(d, j)->rounds, j->quota[i], d->quota[j->quota[i]].devices,
 			d->quota[j->quota[i]].running, diag);
 	if (!err)
-		hd_rounds_limit_job(d->rounds, j->row.id, j->quota, j->row.nlimits);
+		hd_rounds_limit_job(dispatch_part(d, j)->rounds, j->row.id, j->quota, j->row.nlimits);
+	return err;
+}
+
+static uint32_t less(uint32_t most, uint32_t by)
+{
+	return most == UINT32_MAX ? most : most > by ? most - by : 0;
+}
+
+/* A walk knows the jobs of its own part alone: so those of others count as they are, or are meant to be. */
+enum hd_err dispatch_share_quotas(struct hd_dispatch *d, const struct live_part *p, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t q = 0; q < d->nquotas && d->nparts > 1 && !err; q++) {
+		const struct hd_dispatch_limit *most = &d->quota[q];
+		uint32_t devices = 0, running = 0;
+		if (most->devices == UINT32_MAX && most->running == UINT32_MAX)
+			continue;
+		for (uint32_t i = 0; i < d->njobs; i++) {
+			const struct live *j = d->job[i];
+			uint32_t held = dispatch_leased(j) ? j->lease.n : 0;
+			for (uint32_t k = 0; k < j->row.nlimits && dispatch_part(d, j) != p; k++)
+				if (j->quota[k] == q) {
+					devices += held > j->ntarget ? held : j->ntarget;
+					running += held || j->ntarget;
+				}
+		}
+		err = hd_rounds_limit(p->rounds, q, less(most->devices, devices),
+			less(most->running, running), diag);
+	}
 	return err;
 }
 
@@ -143,7 +173,7 @@ uint32_t dispatch_quota_most(const struct hd_dispatch_job *row)
 
 bool dispatch_quota_why(const struct hd_dispatch *d, const struct live *j, struct hd_dispatch_why *why)
 {
-	uint32_t over = hd_rounds_over(d->rounds, j->row.id);
+	uint32_t over = hd_rounds_over(dispatch_part(d, j)->rounds, j->row.id);
 	uint32_t need = dispatch_least(d, &j->row);
 
 	for (uint32_t k = 0; k < j->row.nlimits && over == UINT32_MAX; k++) {

@@ -94,9 +94,9 @@ void dispatch_measure(struct hd_dispatch *d, struct live *j)
 		take(d, &j->row, type, j->rate_now);
 		j->row_dirty = true;
 		dispatch_steps_s(d, &j->row, rate);
-		hd_rounds_rate(d->rounds, j->row.id, rate);
+		hd_rounds_rate(dispatch_part(d, j)->rounds, j->row.id, rate);
 		if (fabs(j->row.rate[type].steps_s - was) > 0.1 * was)
-			hd_rounds_stale(d->rounds);
+			hd_rounds_stale(dispatch_part(d, j)->rounds);
 		j->measuring = false;
 	} else if (j->measuring && runs) {
 		return;                           /* too few steps: the stretch goes on */

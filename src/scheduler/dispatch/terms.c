@@ -56,7 +56,7 @@ static bool is_free_to_run(const struct live *j)
 void dispatch_withdraw(struct hd_dispatch *d, struct live *j)
 {
 	if (j->in_rounds)
-		hd_rounds_leave(d->rounds, j->row.id);
+		hd_rounds_leave(dispatch_part(d, j)->rounds, j->row.id);
 	j->admitted = j->in_rounds = false;
 	j->window = 0;
 	j->run.nmembers = 0;

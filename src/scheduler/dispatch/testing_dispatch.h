@@ -41,6 +41,8 @@ struct world {
 	struct hd_kept window[WINDOWS];         /* name "": none; came_s: of the machine that knows it */
 	double came_s[WINDOWS];
 	const char *user;                         /* of jobs that are submitted; NULL: none */
+	uint32_t npartitions;                     /* of the setting; jobs take turns in them */
+	const struct hd_dispatch_partition *partition;
 	/* out there */
 	uint64_t worker[DEVICES];         /* job of the worker there; 0: none */
 	bool device_out[DEVICES], barren[DEVICES];       /* barren: whoever is started there ends at once */
@@ -128,6 +130,18 @@ static inline void check_terms(const struct world *w, uint64_t job)
 	}
 }
 
+/* By the setting alone. */
+static inline bool is_of(const struct world *w, uint64_t job, uint32_t device)
+{
+	bool is = !w->npartitions;
+
+	for (uint32_t i = 0; i < w->npartitions; i++)
+		for (uint32_t k = 0; k < w->partition[i].ndevices; k++)
+			is |= w->partition[i].device[k] == device &&
+				!strcmp(w->partition[i].name, w->row[job].partition);
+	return is;
+}
+
 static inline bool leased(const struct world *w, uint64_t job, uint32_t device)
 {
 	const struct hd_dispatch_lease *l = &w->lease[job];
@@ -188,6 +202,8 @@ static inline void do_worker(struct world *w, const struct hd_dispatch_out *o)
 	CHECK(!is_kept(w, o->job, o->device, DRAIN_S),
 		"a worker of job %llu on device %u, which a window keeps", (unsigned long long)o->job,
 		o->device);
+	CHECK(is_of(w, o->job, o->device), "a worker of job %llu on device %u, which is not of its partition",
+		(unsigned long long)o->job, o->device);
 	CHECK(leased(w, o->job, o->device),
 		"a worker of job %llu on device %u, which the disk knows in no lease of it",
 		(unsigned long long)o->job,
@@ -261,7 +277,7 @@ static inline void build(struct world *w)
 	const struct hd_dispatch_setting set = { .policy = w->policy, .round_s = 20, .min_reset_s = 5,
 		.move_s = 1, .start_s = 30, .drain_s = DRAIN_S,
 		.ntypes = strcmp(w->policy, "wfs") ? 2 : 1, .type = strcmp(w->policy, "wfs") ? types : one,
-		.began_s = w->njobs ? 0 : -1,
+		.began_s = w->njobs ? 0 : -1, .npartitions = w->npartitions, .partition = w->partition,
 		.apart = apart };
 	struct hd_diag diag = { "" };
 
@@ -418,9 +434,12 @@ static inline void pass(struct world *w, double took_s)
 			hd_dispatch_next_s(w->d));
 }
 
-static inline void begin(struct world *w, const char *policy, uint64_t seed)
+static inline void begin_with(struct world *w, const char *policy, uint64_t seed,
+	const struct hd_dispatch_partition *partition, uint32_t npartitions)
 {
 	memset(w, 0, sizeof *w);
+	w->partition = partition;
+	w->npartitions = npartitions;
 	w->policy = policy;
 	w->rng = seed * 2654435761u + 1;
 	w->crash_at = -1;
@@ -432,6 +451,11 @@ static inline void begin(struct world *w, const char *policy, uint64_t seed)
 	hd_arena_init(&w->arena, 0);
 	hd_text_init(&w->log, &w->arena);
 	build(w);
+}
+
+static inline void begin(struct world *w, const char *policy, uint64_t seed)
+{
+	begin_with(w, policy, seed, NULL, 0);
 }
 
 static inline void finish(struct world *w)

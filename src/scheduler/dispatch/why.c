@@ -18,24 +18,26 @@ enum {
 #undef X
 };
 
-static uint32_t free_of(const struct hd_dispatch *d, uint32_t type)
+static uint32_t free_of(const struct hd_dispatch *d, const struct live_part *p, uint32_t type)
 {
 	uint32_t n = 0;
 
 	for (uint32_t v = d->first_device[type]; v < d->first_device[type + 1]; v++)
-		n += d->device[v].usable && !d->device[v].job && !d->device[v].there;
+		n += p->has[v] && d->device[v].usable && !d->device[v].job && !d->device[v].there;
 	return n;
 }
 
 static void fill_types(const struct hd_dispatch *d, const struct live *j, double now_s,
 	struct hd_dispatch_why *why)
 {
+	const struct live_part *p = dispatch_part(d, j);
+
 	why->ntypes = d->set.ntypes;
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		struct hd_cell_view cell = { 0 };
-		bool known = hd_rounds_view(d->rounds, j->row.id, t, &cell);
-		why->type[t] = (struct hd_dispatch_why_type){ t, hd_rounds_usable(d->rounds, t),
-			free_of(d, t), j->row.rate[t].steps_s, cell.x,
+		bool known = hd_rounds_view(p->rounds, j->row.id, t, &cell);
+		why->type[t] = (struct hd_dispatch_why_type){ t, hd_rounds_usable(p->rounds, t),
+			free_of(d, p, t), j->row.rate[t].steps_s, cell.x,
 			known ? fmax(0, cell.t - d->set.round_s / 2) : 0,
 			known ? cell.x * fmax(0, now_s - d->began_s) : 0, cell.priority };
 	}
@@ -85,12 +87,13 @@ static enum hd_err explain_share(struct hd_dispatch *d, const struct live *j,
 	const struct hd_dispatch_ask *ask, struct hd_dispatch_why *why, struct hd_diag *diag)
 {
 	struct hd_policy_setting set = d->policy_set;
-	const struct hd_explain explain = { &set, &d->state, &d->shares, d->rounds, ask->now_s, d->boundary_s,
-		ask->what_if && d->state.njobs <= ASK_JOBS, ask->may_see, ask->user };
+	const struct live_part *p = dispatch_part(d, j);
+	const struct hd_explain explain = { &set, &p->state, &p->shares, p->rounds, ask->now_s, d->boundary_s,
+		ask->what_if && p->state.njobs <= ASK_JOBS, ask->may_see, ask->user };
 	struct hd_arena arena;
 	struct hd_why said;
 
-	if (hd_sched_find(&d->state, j->row.id) == HD_SCHED_NONE || j->row.id > d->solved) {
+	if (hd_sched_find(&p->state, j->row.id) == HD_SCHED_NONE || j->row.id > p->solved) {
 		why->code = hd_why_name(HD_WHY_QUEUED_NEW);
 		snprintf(why->text, sizeof why->text,
 			"it came after the last shares were made; the next are made at %.1f s",
@@ -160,6 +163,10 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, const struct
 		return HD_OK;
 	if (dispatch_window_why(d, j, why)) {
 		why->code = codes[WHY_RESERVED];
+		return HD_OK;
+	}
+	if (dispatch_part_why(d, j, why)) {
+		why->code = codes[WHY_PARTITION];
 		return HD_OK;
 	}
 	return explain_share(d, j, ask, why, diag);

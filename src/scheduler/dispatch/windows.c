@@ -40,19 +40,28 @@ static uint32_t place_of(const struct hd_dispatch *d, const char *name)
 bool dispatch_may_use(const struct hd_dispatch *d, const struct live *j, uint32_t device)
 {
 	const struct device *v = &d->device[device];
+	const struct live_part *p = dispatch_part(d, j);
 
-	return v->usable && (!v->window || v->window == j->window);
+	return v->usable && (v->window ? v->window == j->window && p->has[device] : p->open[device]);
 }
 
 /* The rounds hear of it when that is news. */
-void dispatch_tell_device(struct hd_dispatch *d, uint32_t device)
+bool dispatch_tell_device(struct hd_dispatch *d, struct live_part *p, uint32_t device)
 {
 	const struct device *v = &d->device[device];
+	bool usable = v->usable && !v->window && p->open[device];
 
-	if (hd_rounds_device_usable(d->rounds, device) == (v->usable && !v->window))
-		return;
-	hd_rounds_device(d->rounds, device, v->usable && !v->window);
+	if (hd_rounds_device_usable(p->rounds, device) == usable)
+		return false;
+	hd_rounds_device(p->rounds, device, usable);
 	d->freed = true;
+	return true;
+}
+
+void dispatch_tell_device_of_all(struct hd_dispatch *d, uint32_t device)
+{
+	for (uint32_t i = 0; i < d->nparts; i++)
+		(void)dispatch_tell_device(d, &d->part[i], device);
 }
 
 static void keep_devices(struct hd_dispatch *d)
@@ -67,7 +76,7 @@ static void keep_devices(struct hd_dispatch *d)
 		}
 		d->decided |= d->device[v].window != (by ? by->id : 0);
 		d->device[v].window = by ? by->id : 0;
-		dispatch_tell_device(d, v);
+		dispatch_tell_device_of_all(d, v);
 	}
 }
 
@@ -140,7 +149,8 @@ static uint32_t left_of(const struct hd_dispatch *d, const struct live_window *w
 	*has = 0;
 	for (uint32_t i = 0; i < w->is.ndevices; i++) {
 		const struct device *v = &d->device[w->is.device[i]];
-		if (v->type != type || v->window != w->id || !v->usable || v->placed)
+		if (v->type != type || v->window != w->id || !v->usable || v->placed ||
+			!dispatch_part(d, j)->has[w->is.device[i]])
 			continue;
 		n++;
 		*has += dispatch_holds(j, w->is.device[i]);
@@ -185,6 +195,7 @@ static void aim(struct hd_dispatch *d, const struct live_window *w, struct live 
 		for (uint32_t i = 0; i < w->is.ndevices && n < j->row.scale; i++) {
 			struct device *v = &d->device[w->is.device[i]];
 			if (v->type != type || v->window != w->id || !v->usable || v->placed ||
+				!dispatch_part(d, j)->has[w->is.device[i]] ||
 				rank(d, j, w->is.device[i]) != r)
 				continue;
 			v->placed = true;
@@ -209,7 +220,7 @@ static enum hd_err back_to_rounds(struct hd_dispatch *d, struct live *j, struct 
 static void out_of_rounds(struct hd_dispatch *d, struct live *j, uint32_t window)
 {
 	if (j->in_rounds)
-		hd_rounds_leave(d->rounds, j->row.id);
+		hd_rounds_leave(dispatch_part(d, j)->rounds, j->row.id);
 	j->run.nmembers = 0;
 	j->in_rounds = false;
 	j->window = window;
@@ -308,6 +319,8 @@ bool dispatch_window_why(const struct hd_dispatch *d, const struct live *j, stru
 		const struct hd_kept *of = NULL;
 		for (uint32_t v = d->first_device[t]; v < d->first_device[t + 1]; v++) {
 			const struct hd_kept *w = dispatch_window_of(d, v);
+			if (!dispatch_part(d, j)->has[v])
+				continue;
 			usable += d->device[v].usable && !w;
 			in_windows += w != NULL;
 			of = w && (!of || w->until_s > of->until_s) ? w : of;

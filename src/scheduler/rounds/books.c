@@ -208,6 +208,7 @@ enum hd_err hd_rounds_limit(struct hd_rounds *r, uint32_t limit, uint32_t device
 		return err;
 	for (; r->nlimits <= limit; r->nlimits++)
 		r->limit[r->nlimits] = (struct round_limit){ UINT32_MAX, UINT32_MAX, 0, 0 };
+	r->stale |= r->limit[limit].devices != devices || r->limit[limit].jobs != jobs;
 	r->limit[limit] = (struct round_limit){ devices, jobs, 0, 0 };
 	return HD_OK;
 }
