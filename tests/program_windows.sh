@@ -96,4 +96,39 @@ expect 0 heddle reserve mine --dir "$dir" --devices b-0 --for 1h --user "${USER:
 expect 0 heddle unreserve mine --dir "$dir"
 lacks mine || failed "the reservation is still there"
 grep -q '"unreserve"\|/v1/windows' "$dir"/audit* || failed "the audit log says nothing of it"
+
+# Partitions, read while it serves: a job of one leaves a device that the other takes, and has the bits of one
+# that was left alone. A file that is wrong changes nothing.
+cat >"$dir/partitions.yaml" <<END
+partitions:
+  first: {devices: [a], priority: 2, preempt: [rest], time: 1h, user_running: 1}
+  rest: {devices: [a-0, b-0], default: true}
+END
+parts() { ask /v1/status && grep -q '"partitions":\[{"name":"first"' out; }
+await parts || failed "the file of partitions is not read: $(cat out)"
+grep -q '"policy":"fifo"' out || failed "the policy is another one: $(cat out)"
+expect 2 heddle submit job.yaml --dir "$dir" --partition frist
+grep -q "did you mean first" err || failed "no hint: $(cat err)"
+expect 2 heddle submit job.yaml --dir "$dir" --partition first --time 2h
+expect 0 heddle drain b-0 --dir "$dir" --reason fans
+expect 0 heddle submit job.yaml --dir "$dir" -q --name moved -s checkpoint.every="60 s"    # 4
+goes_to 4 a-0
+expect 0 heddle drain a-1 --dir "$dir" --reason fans
+expect 0 heddle submit long.yaml --dir "$dir" -q --partition first       # 5
+goes_to 5 a-0
+expect 0 heddle explain 4 --dir "$dir"
+grep -q ": PARTITION\|: DRAINING\|: RESERVED" out || failed "job 4 does not say for what it waits: $(cat out)"
+expect 0 heddle submit long.yaml --dir "$dir" -q --partition first       # 6
+expect 0 heddle explain 6 --dir "$dir"
+grep -q "in partition first may have 1 jobs" out || failed "job 6 does not say for what it waits: $(cat out)"
+sed -i 's/rest:/rset:/' "$dir/partitions.yaml"
+wrong() { ask /v1/status && grep -q '"partitions_wrong":"[^"]*there is no partition' out; }
+await wrong || failed "nothing is said of a wrong file: $(cat out)"
+ask /metrics
+grep -q 'heddle_partition_jobs{partition="first",state="waiting"} 1' out || failed "metrics: $(cat out)"
+expect 0 heddle cancel 6 --dir "$dir"
+expect 0 heddle cancel 5 --dir "$dir"
+reaches 4 done
+same "$(heddle ckpt digest "$dir"/runs/4-tiny | sed 1q)" "$(heddle ckpt digest alone | sed 1q)" \
+	"bits of job 4"
 echo "windows: ok"

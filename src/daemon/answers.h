@@ -50,6 +50,8 @@
 	X(double, expected_error, .may_lack = true,                                                         \
 		.about = "once it is done: took_s over expected_s, less 1, above 0 if it took longer; "     \
 		"else nan")                                                                                 \
+	X(const char *, partition, .may_lack = true,                                                        \
+		.about = "the partition whose devices it is given; empty: there are none")                  \
 	X(const char *, why, .about = "why it is in that state, a sentence; may be empty", .head = "why")
 
 #define HD_ANSWER_RATE(X)                                                                                   \
@@ -235,6 +237,20 @@
 	X(const char *, why, .about = "why these wait, as the batch system says; empty: none waits",        \
 		.head = "why")
 
+#define HD_ANSWER_PARTITION(X)                                                                              \
+	X(const char *, name, .about = "its name", .head = "partition", .width = 14)                        \
+	X(bool, standard, .about = "of jobs that name none")                                                \
+	X(double, priority, .about = "of devices in several the higher takes first", .head = "priority",    \
+		.width = 8)                                                                                 \
+	X(const char *, preempt, .about = "partitions whose jobs leave devices that it takes")              \
+	X(int64_t, devices, .about = "devices in it", .head = "devices", .width = 8)                        \
+	X(int64_t, busy, .about = "held by its jobs", .head = "busy", .width = 6)                           \
+	X(int64_t, free, .about = "held by no job", .head = "free", .width = 6)                             \
+	X(int64_t, running, .about = "its jobs with devices", .head = "running", .width = 8)                \
+	X(int64_t, waiting, .about = "its jobs without", .head = "waiting", .width = 8)                     \
+	X(const char *, limits, .about = "of a job, a user, all together, and whose jobs; empty: none",      \
+		.head = "limits", .width = 30)
+
 #define HD_ANSWER_STATUS(X)                                                                                 \
 	X(int64_t, pid, .about = "the daemon's process")                                                    \
 	X(const char *, dir, .about = "its folder")                                                         \
@@ -256,7 +272,11 @@
 	X(struct hd_fields_list, windows, .of = &hd_answer_window_fields, .may_lack = true,                 \
 		.about = "drains, maintenance and reservations that hold or will")                         \
 	X(struct hd_fields_list, lent, .of = &hd_answer_lent_fields, .may_lack = true,                      \
-		.about = "nodes of a batch system, by type; empty: devices are of this machine")
+		.about = "nodes of a batch system, by type; empty: devices are of this machine")            \
+	X(struct hd_fields_list, partitions, .of = &hd_answer_partition_fields, .may_lack = true,           \
+		.about = "in the order in which they take devices")                                         \
+	X(const char *, partitions_wrong, .may_lack = true,                                                 \
+		.about = "what is wrong with partitions.yaml since it was read; empty: nothing")
 
 #define HD_ANSWER_POOL(X)                                                                                   \
 	X(const char *, type, .about = "of devices")                                                        \
@@ -420,6 +440,7 @@
 	X(window,              HD_ANSWER_WINDOW,     "devices that are kept from jobs for a time")         \
 	X(windows,             HD_ANSWER_WINDOWS,    "drains, maintenance and reservations")               \
 	X(lent,                HD_ANSWER_LENT,       "nodes that a batch system lends")                     \
+	X(partition,           HD_ANSWER_PARTITION,  "devices of a name, and jobs that are given them")     \
 	X(status,              HD_ANSWER_STATUS,     "the cluster at a glance")                             \
 	X(pool,                HD_ANSWER_POOL,       "a pool")                                              \
 	X(device,              HD_ANSWER_DEVICE,     "a device")                                            \

@@ -13,13 +13,13 @@
 	"\"rate\":724.1200348936667,\"submitted_s\":2.9701122040000003,\"started_s\":2.991546671," \
 	"\"ended_s\":-1,\"deadline_s\":-1,\"exit\":-1,\"held\":true,\"array\":7," \
 	"\"index\":2,\"after\":\"5:ok:met\",\"limit_s\":3600,\"expected_s\":60,\"took_s\":1.5," \
-	"\"expected_error\":\"nan\",\"why\":\"\""
+	"\"expected_error\":\"nan\",\"partition\":\"day\",\"why\":\"\""
 static const struct hd_answer_job running = { .id = 1, .name = "a", .user = "", .state = "running",
 	.step = 3433, .steps = 200000, .priority = 1, .scale = 1, .devices_n = 1, .type = "fast",
 	.rate = 724.1200348936667, .submitted_s = 2.9701122040000003, .started_s = 2.991546671,
 	.ended_s = -1, .deadline_s = -1, .exit = -1, .held = true,
 	.array = 7, .index = 2, .after = "5:ok:met", .limit_s = 3600, .expected_s = 60, .took_s = 1.5,
-	.expected_error = NAN, .why = "" };
+	.expected_error = NAN, .partition = "day", .why = "" };
 
 static void jobs_are_written_as_before(void **state)
 {
@@ -75,6 +75,7 @@ static void the_cluster_is_written_as_before(void **state)
 		{ "draining", 0 }, { "done", 0 }, { "failed", 0 }, { "cancelled", 0 } };
 	static const struct hd_answer_type types[] = { { "fast", 1, 1, 0, 0, 0, 1 },
 		{ "slow", 1, 1, 0, 0, 0, 0.5 } };
+	static const struct hd_answer_partition day = { "day", true, 2, "night", 3, 1, 1, 1, 4, "60 s" };
 	static const struct hd_answer_pool pools[] = {
 		{ "slow", 1, 0.5, 0, "CPU quota (control group, version 1)" } };
 	static const struct hd_answer_device devices[] = { { 1, "slow-0", "slow", "busy", 2, "fans",
@@ -92,11 +93,16 @@ static void the_cluster_is_written_as_before(void **state)
 		"\"price_usd_h\":0,\"speed\":1},{\"type\":\"slow\",\"devices\":1,\"busy\":1,\"free\":0,"
 		"\"lost\":0,\"price_usd_h\":0,\"speed\":0.5}],\"running\":[" RUNNING "}],\"slow\":[" SLOW
 		"],\"windows\":[],\"lent\":[{\"type\":\"k80\",\"wanted\":4,\"running\":2,\"waiting\":1,"
-		"\"why\":\"Resources (1)\"}]}", .pid = 7172, .lent = { .at = lent, .n = 1 },
+		"\"why\":\"Resources (1)\"}],\"partitions\":[{\"name\":\"day\",\"standard\":true,"
+		"\"priority\":2,"
+		"\"preempt\":\"night\",\"devices\":3,\"busy\":1,\"free\":1,\"running\":1,\"waiting\":4,"
+		"\"limits\":\"60 s\"}],\"partitions_wrong\":\"\"}", .pid = 7172, .lent = { .at = lent, .n =
+			1 },
 		.dir = "/tmp/d", .policy = "fifo", .asked_s = -1, .late = "", .round_s = 1,
 		.now_s = 8.436666758000001, .boundary_s = 8.970112204, .counts = { counts, 7 },
 		.types = { .at = types, .n = 2 }, .running = { .at = &running, .n = 1 },
-		.slow = { .at = &host, .n = 1 });
+		.slow = { .at = &host, .n = 1 }, .partitions = { .at = &day, .n = 1 },
+		.partitions_wrong = "");
 	CHECK_ANSWER(hosts, "{\"hosts\":[" SLOW "],\"left_out\":3}", .hosts = { .at = &host, .n = 1 },
 		.left_out = 3);
 	CHECK_ANSWER(pools, "{\"pools\":[{\"type\":\"slow\",\"devices\":1,\"speed\":0.5,\"price_usd_h\":0,"

@@ -216,9 +216,11 @@ static enum hd_err restore_one(void *user, const struct hd_jobs_card *card, cons
 {
 	struct restoring *r = user;
 	struct hd_dispatch_job limited = *row;
-	enum hd_err err = check_fits(r, card, row, diag);
 
 	daemon_limit_job(r->d, card, &limited);
+	enum hd_err err = daemon_put_in_partition(r->d, card, &limited, diag);
+	if (!err)
+		err = check_fits(r, card, &limited, diag);
 	return err ? err : hd_dispatch_restore(r->dispatch, &limited,
 		lease->state == HD_LEASE_RELEASED ? NULL : lease, diag);
 }
@@ -227,15 +229,16 @@ enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct
 	struct hd_diag *diag)
 {
 	const struct hd_pools *pools = d->spec->pools;
-	const struct hd_dispatch_setting set = { .policy = policy, .round_s = d->spec->round_s,
+	struct hd_dispatch_setting set = { .policy = policy, .round_s = d->spec->round_s,
 		.move_s = d->spec->move_s,
 		.ntypes = pools->ntypes, .type = pools->type,
 		.min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0,
 		.began_s = d->began_s,
 		.apart = true };
 	struct restoring restoring = { .d = d, .now_s = daemon_now_s(d) };
-	enum hd_err err = hd_dispatch_create(&restoring.dispatch, &set, &d->log, diag);
 
+	daemon_set_partitions(d, &set);
+	enum hd_err err = hd_dispatch_create(&restoring.dispatch, &set, &d->log, diag);
 	if (!err)
 		err = hd_jobs_list(d->jobs, "live", 0, UINT32_MAX, restore_one, &restoring, diag);
 	if (!err)
@@ -499,6 +502,7 @@ static void serve(struct hd_daemon *d)
 		bool boundary = daemon_now_s(d) >= hd_dispatch_boundary_s(d->dispatch);
 		if (now >= look_ns || boundary) {
 			daemon_look_at_users(d);
+			daemon_look_at_partitions(d);
 			daemon_look(d, boundary);
 			look_ns = hd_clock_now_ns(d->clock) + HD_DAEMON_LOOK_NS;
 			daemon_sample(d);
@@ -535,6 +539,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 		"no memory for a scheduler");
 	if (!err)
 		err = daemon_open_users(d, diag);
+	if (!err)
+		err = daemon_open_partitions(d, diag);
 	if (!err)
 		err = open_store(d, diag);
 	if (!err)
@@ -584,6 +590,7 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	hd_free(d->watch);
 	hd_free(d->fleet);
 	daemon_close_users(d);
+	daemon_close_partitions(d);
 	/* else a thread will wake the loop; the process ends, and it with it */
 	if (alone)
 		hd_free(d);

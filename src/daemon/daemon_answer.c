@@ -82,6 +82,7 @@ static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jo
 	hd_terms_put_after(&row->terms, texts->after);
 	const double expect_s = row->terms.expect_s, took_s = hd_dispatch_ran_s(row, daemon_now_s(d));
 	return (struct hd_answer_job){ .id = (int64_t)card->id, .name = card->name, .user = card->user,
+		.partition = now && now->partition[0] ? now->partition : card->partition,
 		.state = state_of(row, lease), .step = (int64_t)step, .steps = (int64_t)row->steps,
 		.priority = row->weight, .scale = row->scale,
 		.devices_n = lease->state == HD_LEASE_RELEASED ? 0 : lease->n,
@@ -570,7 +571,8 @@ ANSWER(scale)
 	if (err)
 		return err;
 	row.scale = event.n = (uint32_t)scale;
-	if (row.state == HD_DISPATCH_OPEN)        /* else the machine says so */
+	err = daemon_put_in_partition(d, &card, &row, diag);
+	if (!err && row.state == HD_DISPATCH_OPEN)        /* else the machine says so */
 		err = daemon_fits(d, &row, diag);
 	if (!err && row.state == HD_DISPATCH_OPEN)
 		err = daemon_check_devices(d, &card, &row, diag);
@@ -643,7 +645,9 @@ ANSWER(status)
 		.running = { .fill = fill_running, .user = &running },
 		.slow = { .fill = fill_slow, .user = d },
 		.windows = { .fill = daemon_fill_windows, .user = d },
-		.lent = { .fill = daemon_fill_lent, .user = d } }, w);
+		.lent = { .fill = daemon_fill_lent, .user = d },
+		.partitions = { .fill = daemon_fill_partitions, .user = d },
+		.partitions_wrong = daemon_partitions_wrong(d) }, w);
 	return running.err;
 }
 

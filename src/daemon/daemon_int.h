@@ -3,7 +3,8 @@
  * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_windows.c
  * which are kept from jobs, daemon_ids.c jobs by number, daemon_show.c what the
  * page draws, daemon_pilots.c devices that a batch system lends, daemon_users.c whose a request is and a
- * job runs as, daemon_token.c tokens, submit.c takes jobs
+ * job runs as, daemon_token.c tokens,
+ * daemon_partitions.c which devices are for which jobs, submit.c takes jobs
  * in, daemon_until.c those that go on with a run. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
@@ -105,6 +106,7 @@ struct hd_daemon {
 	struct hd_history history;
 	struct hd_pilots *pilots;         /* owned; NULL: devices are of this machine */
 	struct daemon_users *users;       /* owned; NULL: it has one owner */
+	struct daemon_partitions *partitions;     /* owned */
 	/* of the question at hand; NULL: none is, or the daemon asks itself */
 	const struct hd_caller *by;
 	const char *what;
@@ -261,6 +263,26 @@ HD_MUST_USE enum hd_err daemon_check_priority(struct hd_daemon *d, const struct 
 /* Quotas and account of a job as the file has them now, for the machine. */
 void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card,
 	struct hd_dispatch_job *row);
+/* Of the user of a job (daemon_users.c); owner: it has none, by users.h, rule 2. */
+uint32_t daemon_limits_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	struct hd_users_limit limit[HD_USERS_LIMITS], bool *owner);
+/* daemon_partitions.c: begins with the file, if there is one. */
+HD_MUST_USE enum hd_err daemon_open_partitions(struct hd_daemon *d, struct hd_diag *diag);
+void daemon_close_partitions(struct hd_daemon *d);
+/* Reads the file again if it is another one. */
+void daemon_look_at_partitions(struct hd_daemon *d);
+void daemon_set_partitions(const struct hd_daemon *d, struct hd_dispatch_setting *set);
+/* The one that an order names, or the default, on the card. */
+HD_MUST_USE enum hd_err daemon_read_partition(const struct hd_daemon *d, const struct hd_json *ask,
+	struct hd_jobs_card *card, struct hd_diag *diag);
+/* Whether its user may hand in such a job there; a job without a time limit has the partition's. */
+HD_MUST_USE enum hd_err daemon_check_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	struct hd_dispatch_job *row, struct hd_diag *diag);
+/* Its partition and that one's limits, for the machine; after daemon_limit_job. */
+HD_MUST_USE enum hd_err daemon_put_in_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	struct hd_dispatch_job *row, struct hd_diag *diag);
+const char *daemon_partitions_wrong(const struct hd_daemon *d);
+void daemon_fill_partitions(void *d, struct hd_json_writer *w);
 /* The account that the job runs as; false: ours. */
 bool daemon_account(const struct hd_daemon *d, const struct hd_jobs_card *card, struct hd_account *account);
 /* From here to the other, files are touched with the rights of the job's user; NULL: ours. HD_E_REFUSED: they

@@ -151,11 +151,15 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 	if (!err)
 		err = daemon_check_quota(d, &of, row, 0, diag);
 	if (!err)
+		err = daemon_check_partition(d, &of, row, diag);
+	if (!err)
 		err = daemon_lend(d, as, diag);
 	if (!err)
 		err = hd_run_until_put(d->fs, of.run, row->steps, diag);
 	daemon_unlend(as);
 	daemon_limit_job(d, &of, row);
+	if (!err)
+		err = daemon_put_in_partition(d, &of, row, diag);
 	hd_arena_finish(&arena);
 	*card = of;
 	card->id = row->id = daemon_next_id(d);

@@ -398,6 +398,15 @@ static uint32_t limits_of(const struct hd_daemon *d, const struct hd_jobs_card *
 	return owner ? 0 : hd_users_limits(&d->users->now, card->uid, card->user, false, limit, account);
 }
 
+uint32_t daemon_limits_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	struct hd_users_limit limit[HD_USERS_LIMITS], bool *owner)
+{
+	uint32_t account, n = limits_of(d, card, limit, &account);
+
+	*owner = !d->users || card->uid == HD_NO_UID || card->uid == 0 || card->uid == hd_account_self();
+	return n;
+}
+
 static uint32_t whole(double most) { return isfinite(most) ? (uint32_t)most : UINT32_MAX; }
 
 void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card, struct hd_dispatch_job *row)
@@ -410,7 +419,7 @@ void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card
 	for (uint32_t i = 0; i < n; i++) {
 		row->limit[i] = (struct hd_dispatch_limit){ .devices = whole(limit[i].quota.most[
 			HD_QUOTA_DEVICES]), .running = whole(limit[i].quota.most[HD_QUOTA_RUNNING]) };
-		snprintf(row->limit[i].name, sizeof row->limit[i].name, "%.79s", limit[i].name);
+		snprintf(row->limit[i].name, sizeof row->limit[i].name, "%.100s", limit[i].name);
 	}
 	row->entity = (struct hd_dispatch_entity){ .name = "" };
 	if (account == HD_USERS_NONE)

@@ -91,12 +91,35 @@ static enum hd_err read_types(const struct hd_json *ask, const char *key, enum h
 	return err;
 }
 
+/* That of the job which it is about, the one it names, or the default. */
+static enum hd_err find_partition(struct hd_daemon *d, const struct hd_json *ask, const char **name,
+	struct hd_diag *diag)
+{
+	const char *key = hd_json_find(ask, "job") ? "job" : "without";
+	struct hd_jobs_card card = { .id = 0 };
+	uint64_t id = 0;
+
+	if (!hd_json_find(ask, key)) {
+		enum hd_err err = daemon_read_partition(d, ask, &card, diag);
+		*name = hd_arena_text(&d->scratch, card.partition, strlen(card.partition));
+		return err ? err : *name ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a question");
+	}
+	enum hd_err err = daemon_find_job(d, ask, key, &id, diag);
+	const struct hd_dispatch_job *row = err ? NULL : hd_dispatch_job(d->dispatch, id);
+	*name = row ? row->partition : "";
+	return err || row ? err : hd_fail(diag, HD_E_INVAL, "job %llu is not there, or over",
+		(unsigned long long)id);
+}
+
 static enum hd_err read_question(struct hd_daemon *d, const struct hd_json *ask, struct whatif_question *q,
 	struct hd_diag *diag)
 {
-	enum hd_err err = hd_dispatch_snapshot(d->dispatch, "", daemon_now_s(d), &q->arena, &q->set, &q->state,
-		diag);
+	const char *partition = "";
+	enum hd_err err = find_partition(d, ask, &partition, diag);
 
+	if (!err)
+		err = hd_dispatch_snapshot(d->dispatch, partition, daemon_now_s(d), &q->arena, &q->set,
+			&q->state, diag);
 	if (!err && q->state.njobs > HD_WHATIF_JOBS)
 		err = hd_fail(diag, HD_E_INVAL,
 			"there are %u jobs, and the scheduler answers this for %d at most; `heddle sched "

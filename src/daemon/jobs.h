@@ -36,6 +36,7 @@ struct hd_jobs_card {
 	/* whose it is; HD_NO_UID: of a scheduler without users, or from before it had them. Set where `user`
 	 * is; of all zeros it is root's */
 	uint32_t uid, gid;
+	char partition[HD_PARTITION_NAME + 1];    /* "": of a scheduler without any */
 };
 
 /* job 0: of the cluster */

@@ -82,6 +82,39 @@ static void put_types(const struct hd_json *status, struct hd_text *t)
 	put_type(types, "heddle_device_price_usd_per_hour", "price_usd_h", NULL, t);
 }
 
+static void put_partition(const struct hd_json *list, const char *key, const char *state, struct hd_text *t,
+	const char *name)
+{
+	const char *partition = "";
+	double v = 0;
+
+	for (size_t i = 0; i < hd_json_count(list); i++) {
+		const struct hd_json *of = hd_json_item(list, i);
+		if (hd_json_get_text(of, "name", &partition, NULL) || hd_json_get_f64(of, key, &v, NULL))
+			continue;
+		hd_text_addf(t, "%s{", name);
+		label(t, "partition", partition);
+		hd_text_add(t, ",");
+		label(t, "state", state);
+		hd_text_add(t, "}");
+		value(t, v);
+	}
+}
+
+static void put_partitions(const struct hd_json *status, struct hd_text *t)
+{
+	const struct hd_json *list = hd_json_find(status, "partitions");
+
+	if (!list || hd_json_as(list, HD_JSON_ARRAY, NULL) || !hd_json_count(list))
+		return;
+	head(t, "heddle_partition_devices", "Devices of a partition: held by its jobs, held by none.");
+	put_partition(list, "busy", "busy", t, "heddle_partition_devices");
+	put_partition(list, "free", "free", t, "heddle_partition_devices");
+	head(t, "heddle_partition_jobs", "Jobs of a partition with and without devices.");
+	put_partition(list, "running", "running", t, "heddle_partition_jobs");
+	put_partition(list, "waiting", "waiting", t, "heddle_partition_jobs");
+}
+
 static void put_one(const struct hd_json *status, const char *key, const char *name, const char *help,
 	struct hd_text *t)
 {
@@ -101,6 +134,7 @@ void hd_rest_metrics(const struct hd_json *status, struct hd_text *t)
 
 	put_counts(status, t);
 	put_types(status, t);
+	put_partitions(status, t);
 	put_one(status, "round_s", "heddle_round_seconds", "How long a round of the scheduler lasts.", t);
 	put_one(status, "now_s", "heddle_clock_seconds",
 		"The scheduler's clock; it begins with its folder and goes on over restarts.", t);

@@ -468,6 +468,12 @@ static enum hd_err take_job(struct hd_daemon *d, const struct hd_json *ask, cons
 	if (!err)
 		err = daemon_check_quota(d, card, row, task->before, diag);
 	if (!err)
+		err = daemon_read_partition(d, ask, card, diag);
+	if (!err)
+		err = daemon_check_partition(d, card, row, diag);
+	if (!err)
+		snprintf(row->partition, sizeof row->partition, "%s", card->partition);
+	if (!err)
 		err = daemon_fits(d, row, diag);
 	if (!err)
 		err = read_name(ask, task, hd_job_text(job, HD_JOB_NAME), card, &arena, diag);
@@ -481,6 +487,8 @@ static enum hd_err take_job(struct hd_daemon *d, const struct hd_json *ask, cons
 			&arena, diag);
 	row->id = card->id;
 	daemon_limit_job(d, card, row);
+	if (!err)
+		err = daemon_put_in_partition(d, card, row, diag);
 	hd_arena_finish(&arena);
 	return err;
 }

@@ -81,6 +81,29 @@ static enum hd_err print_windows(struct hd_cmd *cmd, const struct hd_json *s)
 	return err;
 }
 
+/* A scheduler before this one says nothing of partitions. */
+static enum hd_err print_partitions(struct hd_cmd *cmd, const struct hd_json *s)
+{
+	const struct hd_json *partitions = hd_json_find(s, "partitions");
+	struct hd_answer_partition partition = { 0 };
+	const char *wrong = "";
+	enum hd_err err = HD_OK;
+
+	if (partitions && hd_json_count(partitions))
+		hd_scheduler_head(cmd, &hd_answer_partition_fields);
+	for (size_t i = 0; partitions && !err && i < hd_json_count(partitions); i++) {
+		err = hd_fields_read(&hd_answer_partition_fields, 0, hd_json_item(partitions, i), &partition,
+			&cmd->diag);
+		if (!err)
+			hd_scheduler_line(cmd, &hd_answer_partition_fields, &partition);
+	}
+	if (!err && hd_json_find(s, "partitions_wrong"))
+		err = hd_json_get_text(s, "partitions_wrong", &wrong, &cmd->diag);
+	if (!err && *wrong)
+		printf("%s\n", wrong);
+	return err;
+}
+
 static enum hd_err print_devices(struct hd_cmd *cmd, const struct hd_json *s)
 {
 	const struct hd_json *types = NULL;
@@ -148,6 +171,8 @@ static enum hd_err print(struct hd_cmd *cmd, const struct view *v)
 		err = print_lent(cmd, v->status);
 	if (!err)
 		err = print_windows(cmd, v->status);
+	if (!err)
+		err = print_partitions(cmd, v->status);
 	if (!err)
 		err = print_jobs(cmd, v->status, "running", &headed, &n);
 	if (!err)
