@@ -411,6 +411,7 @@ enum hd_err driver_configure(struct driver *c, struct hd_diag *diag)
 	c->config = (struct hd_co_config){ .job = hd_task_alike(c->spec->task), .nvns = job->nvns,
 		.nbuckets = hd_layout_nbuckets(&c->spec->task->layout),
 		.copies = hd_job_copies(job), .servers = hd_job_servers(job),
+		.bytes = c->spec->task->layout.moved,
 		.least = hd_job_least_pipelines(job),
 		.shape = c->pipes.first.shape, .pipes = c->pipes.first.most,
 		.of_shape = c->pipes.first.shape.nstages ? hd_pipe_set_buckets : NULL,

@@ -141,6 +141,20 @@ static enum hd_err cut_parts(struct hd_layout *l, struct hd_arena *arena, struct
 	return HD_OK;
 }
 
+static enum hd_err weigh(struct hd_layout *l, struct hd_arena *arena, struct hd_diag *diag)
+{
+	const uint32_t nbuckets = hd_layout_nbuckets(l);
+
+	l->moved = hd_arena_take(arena, nbuckets + 1u, sizeof *l->moved);
+	if (!l->moved)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for the layout of %u buckets", nbuckets);
+	for (uint32_t run = 0; run < hd_layout_nruns(l); run++) {
+		const struct hd_grad_run is = hd_layout_run(l, run);
+		l->moved[is.bucket] += (run < nbuckets ? 2 : 1) * is.len * sizeof(float);
+	}
+	return HD_OK;
+}
+
 static enum hd_err lay_buffers(struct hd_layout *l, const struct hd_graph *graph, struct hd_diag *diag)
 {
 	for (uint32_t b = 0; b < l->nbuffers; b++) {
@@ -204,6 +218,8 @@ enum hd_err hd_layout_make(struct hd_layout *layout, const struct hd_graph *grap
 	lay_parts(&l, graph);
 	err = cut_parts(&l, arena, diag);
 	if (err == HD_OK)
+		err = weigh(&l, arena, diag);
+	if (err == HD_OK)
 		*layout = l;
 	return err;
 }
@@ -230,6 +246,7 @@ enum hd_err hd_layout_cut(struct hd_layout *layout, uint32_t nbuckets, const uin
 	if (nbuckets)
 		l.first_chunk[nbuckets] = l.nchunks;
 	enum hd_err err = cut_parts(&l, arena, diag);
+	err = err ? err : weigh(&l, arena, diag);
 	if (!err)
 		*layout = l;
 	return err;

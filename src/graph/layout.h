@@ -66,6 +66,8 @@ struct hd_layout {
 	struct hd_chunk *chunk;
 	struct hd_grad_piece *piece; uint32_t npieces;
 	uint32_t *first_piece;            /* [nbuckets + 1] */
+	/* [nbuckets] bytes of a partial sum of it, with its pieces, and of its sum */
+	uint64_t *moved;
 	uint64_t buffer_elems;            /* of the flat vector of buffers, pads included */
 	uint32_t nbuffers;
 	uint64_t *buffer_at, *buffer_len; /* [nbuffers] */

@@ -78,28 +78,116 @@ static uint64_t chain(uint64_t members, uint32_t owner, uint32_t copies)
 	return found;
 }
 
-void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *buckets, const uint64_t *stage,
-	const uint64_t *shadow, uint32_t nmembers, uint32_t copies, uint32_t servers)
+/* How much a bucket likes a member. */
+static uint64_t likes(uint32_t bucket, uint32_t id)
 {
-	uint32_t n[HD_STAGE_BITS] = { 0 }, at[HD_STAGE_BITS] = { 0 };
-	const uint64_t all = hd_members_all(nmembers),
-		serve = servers && servers < nmembers ? hd_members_all(servers) : all;
+	uint64_t x = ((uint64_t)bucket << 32 | id) + UINT64_C(0x9e3779b97f4a7c15);
 
-	assert(!servers || (copies && !stage));
-	assert(nmembers >= 1 && nmembers <= 64 && (!buckets || buckets->n == h->nbuckets));
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+/* What is dealt to the holders of one stage, which `of` says. */
+struct holding_deal { const uint32_t *id; uint64_t of, slack, has[64]; };
+
+static uint32_t liked(const struct holding_deal *d, uint32_t bucket, uint64_t bytes)
+{
+	uint64_t least = UINT64_MAX, most = 0, left;
+	uint32_t best = HD_NONE;
+
+	for (left = d->of; left; left &= left - 1) {
+		const uint64_t has = d->has[__builtin_ctzll(left)];
+		least = has < least ? has : least;
+	}
+	const uint64_t bound = least + (bytes / 2 > d->slack ? bytes / 2 : d->slack);
+	for (left = d->of; left; left &= left - 1) {
+		const uint32_t m = (uint32_t)__builtin_ctzll(left);
+		const uint64_t likes_it = likes(bucket, d->id ? d->id[m] : m);
+		if (d->has[m] > bound || (best != HD_NONE && likes_it <= most))
+			continue;
+		most = likes_it;
+		best = m;
+	}
+	assert(best != HD_NONE);
+	return best;
+}
+
+static uint32_t bucket_stage(const struct hd_stage_buckets *buckets, uint32_t bucket)
+{
+	return buckets ? buckets->at[bucket].stage : 0;
+}
+
+/* Rule 2, of the n buckets of a stage. */
+static void deal_bytes(struct hd_holding *h, const struct hd_stage_buckets *buckets, uint32_t stage,
+	uint32_t n, struct holding_deal *d)
+{
+	const uint32_t together = 1 + (n - 1) / HD_HOLDING_DEALT;
+	uint32_t owner = HD_NONE, left = 0;
+	uint64_t all = 0;
+
+	for (uint32_t b = 0; b < h->nbuckets; b++)
+		all += bucket_stage(buckets, b) == stage ? h->bytes[b] : 0;
+	d->slack = all / (HD_HOLDING_SLACK * (uint64_t)__builtin_popcountll(d->of));
+	for (uint32_t b = h->nbuckets; b-- > 0;) {
+		if (bucket_stage(buckets, b) != stage)
+			continue;
+		if (!left) {
+			owner = liked(d, b, h->bytes[b]);
+			left = together;
+		}
+		left--;
+		h->owner[b] = owner;
+		d->has[owner] += h->bytes[b];
+	}
+}
+
+static void deal_numbers(struct hd_holding *h, const struct hd_stage_buckets *buckets, uint32_t stage,
+	uint32_t n, uint64_t of)
+{
+	uint64_t at = 0;
+
+	for (uint32_t b = 0; b < h->nbuckets; b++)
+		if (bucket_stage(buckets, b) == stage)
+			h->owner[b] = hd_members_nth(of, (uint32_t)(at++ *
+				(uint64_t)__builtin_popcountll(of) / n));
+}
+
+static void deal(struct hd_holding *h, const struct hd_stage_buckets *buckets,
+	const struct hd_holders *members, uint64_t serve)
+{
+	uint32_t n[HD_STAGE_BITS] = { 0 };
+
+	for (uint32_t b = 0; b < h->nbuckets; b++)
+		n[bucket_stage(buckets, b)]++;
+	for (uint32_t s = 0; s < HD_STAGE_BITS; s++) {
+		if (!n[s])
+			continue;
+		struct holding_deal d = { .id = members->id, .of = holders(members->stage, UINT64_C(1) << s,
+			hd_members_all(members->n)) & serve };
+		if (h->bytes)
+			deal_bytes(h, buckets, s, n[s], &d);
+		else
+			deal_numbers(h, buckets, s, n[s], d.of);
+	}
+}
+
+void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *buckets,
+	const struct hd_holders *members, uint32_t copies, uint32_t servers)
+{
+	const uint64_t all = hd_members_all(members->n),
+		serve = servers && servers < members->n ? hd_members_all(servers) : all;
+
+	assert(!servers || (copies && !members->stage));
+	assert(members->n >= 1 && members->n <= 64 && (!buckets || buckets->n == h->nbuckets));
 	h->apart = copies > 0;
 	h->partial = hd_state_is_partial(buckets, copies);
-	for (uint32_t b = 0; b < h->nbuckets; b++)
-		n[buckets ? buckets->at[b].stage : 0]++;
+	deal(h, buckets, members, serve);
 	for (uint32_t b = 0; b < h->nbuckets; b++) {
-		uint32_t s = buckets ? buckets->at[b].stage : 0;
-		uint64_t of = holders(stage, UINT64_C(1) << s, all) & serve;
-		uint64_t many = (uint64_t)at[s]++ * (uint64_t)__builtin_popcountll(of);
 		const uint64_t readers = buckets && !buckets->whole ? buckets->at[b].readers : 0,
-			run = readers ? holders(stage, readers, all) : all;
-		h->param[b] = run | shadows(shadow, readers);
+			run = readers ? holders(members->stage, readers, all) : all;
+		h->param[b] = run | shadows(members->shadow, readers);
 		h->spare[b] = h->param[b] & ~run;
-		h->owner[b] = hd_members_nth(of, (uint32_t)(many / n[s]));
 		h->slot[b] = copies ? chain(h->param[b] & serve, h->owner[b], copies) : h->param[b];
 	}
 	hd_holding_kin(h->kin, buckets, h->slot, h->nbuckets);

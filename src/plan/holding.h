@@ -28,10 +28,14 @@
  *
  * 1. Masks are by index among the members of a view: bit m is member m; at most 64 members.
  * 2. Every bucket has one owner, which is one of its slot holders and holds its stage: the lowest that makes
- *    any of its gradient. Of the n buckets with the same stage, which has h holders, number i belongs to
- *    holder floor(i h / n). Without stages n counts all buckets and h all members. A shadow makes no
- *    owner.
- *    With servers all buckets belong to the first `servers` members, by the same rule.
+ *    any of its gradient. A shadow makes no owner. Owners of the buckets with one stage (without stages: of
+ *    all) are dealt by `bytes`, from the last bucket on, as backward passes make them. Of the holders (with
+ *    servers: the first `servers` members) it goes to one that has few bytes so far: no more than the least
+ *    has, and half of this bucket, or HD_HOLDING_SLACK of an even part. Of these to the one that the bucket
+ *    likes best, a hash of it and the member's id. So bytes are even, at the end and at any time before, and
+ *    a holder that comes or goes moves few. Of more than HD_HOLDING_DEALT buckets so many neighbours go
+ *    together that there are no more runs.
+ *    A function of bytes, ids and stages. Without bytes number i of n belongs to holder floor(i h / n) of h.
  * 3. Buckets are the same in all views of a run. Holders may change, also inside a step: when a member is
  *    lost.
  * 4. `apart`: some members hold parameters without their slots. An update then has two phases: the holders
@@ -48,8 +52,12 @@
 
 #include "plan/buckets.h"
 
+enum { HD_HOLDING_SLACK = 32, HD_HOLDING_DEALT = 4096 };      /* rule 2: a 32nd */
+
 struct hd_holding {
 	uint32_t nbuckets;
+	/* borrowed: [nbuckets] that its owner gets and sends of each, per other member; NULL: not known */
+	const uint64_t *bytes;
 	bool apart, partial;
 	uint64_t *param, *slot;           /* owned: [nbuckets] */
 	uint32_t *owner;                  /* owned: [nbuckets] an index among the members */
@@ -57,17 +65,20 @@ struct hd_holding {
 	uint64_t *spare;                  /* owned: [nbuckets] of `param` those that run no reader */
 };
 
+/* The members of a view. `id` [n]; NULL: their numbers. `stage` [nstages]: those that hold each stage, at
+ * least one; NULL: all hold all stages. `shadow` [nstages]: those that have the shadow of each, perhaps none,
+ * or follow it; NULL: there are none. */
+struct hd_holders { uint32_t n; const uint32_t *id; const uint64_t *stage, *shadow; };
+
+/* `bytes` is set afterwards, if they are known. */
 HD_MUST_USE enum hd_err hd_holding_init(struct hd_holding *holding, uint32_t nbuckets, struct hd_diag *diag);
 void hd_holding_finish(struct hd_holding *holding);          /* takes zeroed and finished ones */
 
-/* `buckets` NULL: the model is one stage. `stage` [nstages]: the members that hold each stage, at least one;
- * NULL: all members hold all stages. `shadow` [nstages]: those that have the shadow of each, perhaps none,
- * or follow it;
- * NULL: there are none. `copies`: how many members hold the slots of a bucket; 0: all that hold
- * its parameters. `servers`, with copies: the first so many members are all that hold slots; 0, and where
- * there are fewer members: all may. */
+/* `buckets` NULL: the model is one stage. `copies`: how many members hold the slots of a bucket; 0: all that
+ * hold its parameters. `servers`, with copies: the first so many members are all that hold slots; 0, and
+ * where there are fewer members: all may. */
 void hd_holding_make(struct hd_holding *holding, const struct hd_stage_buckets *buckets,
-	const uint64_t *stage, const uint64_t *shadow, uint32_t nmembers, uint32_t copies, uint32_t servers);
+	const struct hd_holders *members, uint32_t copies, uint32_t servers);
 
 /* Where these members hold the slots of each bucket, the kin of each (rule 5). Is any member kin of one? */
 bool hd_holding_kin(uint64_t *kin, const struct hd_stage_buckets *buckets, const uint64_t *slot,

@@ -749,6 +749,7 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a coordinator of %u buckets",
 			config->nbuckets);
 	}
+	co->of_view.bytes = config->bytes;
 	co->parm = co->have + config->nbuckets;
 	co->chain = co->parm + config->nbuckets;
 	co->now_ns = co->start_ns = now_ns;

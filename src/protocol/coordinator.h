@@ -195,6 +195,7 @@ struct hd_co_config {
 	/* copies: of sharded state, 0: replicated; min <= target <= max <= HD_MAX_MEMBERS */
 	uint32_t nvns, nbuckets, copies, min, max, target;
 	uint32_t servers;                 /* with copies: see plan/holding.h */
+	const uint64_t *bytes;            /* borrowed: [nbuckets] as in plan/holding.h, or NULL */
 	/* of a model in stages: its shape, and pipelines at most; else 0, 0 */
 	struct hd_view_shape shape;
 	uint32_t pipes;

@@ -70,7 +70,9 @@ enum hd_err hd_member_create(struct hd_member **member, const struct hd_member_c
 	if (!err)
 		hd_exchange_stages(&m->x, config->buckets);
 	m->x.pairs = config->pairs;
+	m->x.held.bytes = config->bytes;
 	err = err ? err : hd_holding_init(&m->before, config->nbuckets, diag);
+	m->before.bytes = config->bytes;
 	m->own.words = (config->nbuckets + 63) / 64;
 	if (!err)
 		err = take(m, diag);

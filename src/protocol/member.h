@@ -126,6 +126,7 @@ enum { HD_MEMBER_NEWS = 256 };            /* steps whose record is kept for a co
 struct hd_member_config {
 	uint32_t nvns, nbuckets;
 	uint32_t servers;                 /* with copies: see plan/holding.h */
+	const uint64_t *bytes;            /* borrowed: [nbuckets] as in plan/holding.h, or NULL */
 	uint32_t copies;                  /* holders of each bucket's slots; 0:
 		all that hold its parameters */
 	/* borrowed, of a model in stages; NULL: one stage, and all members hold all parameters */

@@ -102,7 +102,8 @@ void sim_come(struct sim_world *s, bool unasked)
 	p->synced_from = HD_NOBODY - 1;
 	p->remote = unasked && p->nonce & 1;
 	struct hd_member_config config = { .nvns = s->nvns, .nbuckets = s->nbuckets, .copies = s->copies,
-		.servers = s->servers, .buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
+		.servers = s->servers, .bytes = s->by_bytes ? s->moved : NULL,
+		.buckets = s->shape.nstages ? &s->shapes[0].buckets : NULL,
 		.of_shape = sim_of_shape, .of_shape_self = s,
 		.nsteps = s->nsteps, .detect_ns = SIM_T,
 		.goes_on = (s->seed & HD_SIM_GOING_ON) != 0, .pairs = sim_has_pairs(s), .early =
@@ -234,7 +235,8 @@ static bool sim_shares(void *self, const struct hd_view_shape *shape, uint32_t n
 static void co_start(struct sim_world *s, bool by_member)
 {
 	struct hd_co_config config = { .verified = s->verified, .nvns = s->nvns, .nbuckets = s->nbuckets,
-		.copies = s->copies, .servers = s->servers, .min = s->seed & HD_SIM_FEWER ? 1 : s->min,
+		.copies = s->copies, .servers = s->servers, .bytes = s->by_bytes ? s->moved : NULL,
+		.min = s->seed & HD_SIM_FEWER ? 1 : s->min,
 		.max = s->max, .shape = s->shape, .pipes = s->pipes, .least = sim_least(s),
 		.of_shape = s->shape.nstages ? sim_of_shape : NULL, .of_shape_self = s,
 		.shares = s->seed & HD_SIM_LISTED ? sim_shares : NULL,

@@ -195,10 +195,23 @@ static void draw_first(struct sim_world *s)
 	}
 }
 
+/* Takes nothing from the draws of the other things. Some buckets have many bytes, some none. */
+static void draw_moved(struct sim_world *s)
+{
+	uint64_t x = (s->seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	s->by_bytes = !s->death && x >> 63;
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+		s->moved[b] = x >> 62 ? 64 * (x >> 58) : x >> 54;
+	}
+}
+
 void sim_draw(struct sim_world *s, uint32_t only)
 {
 	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
 	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
+	draw_moved(s);
 	s->copies = s->seed & HD_SIM_SHARDED ? 2 + (s->seed % 5 == 0) : 0;
 	s->servers = s->seed & HD_SIM_SHARDED && s->seed % 3 == 0 ? s->copies + s->seed % 2 : 0;
 	s->min = 1 + (uint32_t)(sim_rnd(s, 4) == 0);

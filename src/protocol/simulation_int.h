@@ -166,6 +166,9 @@ struct sim_world {
 		uint32_t first[SIM_BUCKETS + 1], of[2 * SIM_BUCKETS];     /* of tensors */
 	} shapes[SIM_SHAPES + SIM_FEWER];
 	uint64_t bucket_bytes[SIM_BUCKETS];
+	/* by which owners are dealt, of half of the seeds; of the others by number */
+	uint64_t moved[SIM_BUCKETS];
+	bool by_bytes;
 	uint64_t nsteps, halt_at, full;
 	int64_t quiet_ns, slow_until, store_bad_until, step_ns;
 	uint32_t faults;                  /* enabled */

@@ -494,8 +494,9 @@ void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 		stage[s] = hd_view_holders(view, s);
 	if (staged)
 		find_spares(spare, view, buckets);
-	hd_holding_make(holding, buckets, staged ? stage : NULL, staged ? spare : NULL, view->nmembers,
-		copies, servers);
+	const struct hd_holders members = { view->nmembers, view->member, staged ? stage : NULL,
+		staged ? spare : NULL };
+	hd_holding_make(holding, buckets, &members, copies, servers);
 }
 
 uint32_t hd_view_lane(const struct hd_view *view, uint32_t vn)
@@ -924,6 +925,7 @@ enum hd_err hd_view_received(const struct hd_view *view, uint32_t worker, uint32
 	err = hd_holding_init(&held, nbuckets, NULL);
 	if (err)
 		return err;
+	held.bytes = layout->moved;
 	hd_view_holding(&held, view, view->shape.nstages ? buckets : NULL, copies, servers);
 	for (uint32_t run = 0; run < hd_layout_nruns(layout); run++) {
 		uint64_t makers = view->shape.nstages ? buckets->run_makers[run] : 1, n = 0;

@@ -232,7 +232,7 @@ static inline uint32_t hd_view_named(const struct hd_view *view) { return view->
 uint64_t hd_view_keepers(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t stage);
 /* The stages whose state a worker holds: those that it runs, has the shadow of, or follows. */
 uint64_t hd_view_kept(const struct hd_view *view, const struct hd_stage_buckets *buckets, uint32_t worker);
-/* Which members hold what under the view. `buckets` NULL: one stage. */
+/* Which members hold what under the view, with the bytes that `holding` has. `buckets` NULL: one stage. */
 void hd_view_holding(struct hd_holding *holding, const struct hd_view *view,
 	const struct hd_stage_buckets *buckets, uint32_t copies, uint32_t servers);
 /* The lane that computes a virtual node, and the index of the member that runs a stage of it. */

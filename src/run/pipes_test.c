@@ -145,6 +145,7 @@ static void plans_of_staged_views_are_proved_and_owned_by_holders(void **state)
 			for (uint32_t r = 0; r < plan.nranks; r++)
 				assert_int_equal(member[plan.worker[r]], view.rank[r].worker);
 			assert_int_equal(hd_holding_init(&held, pipes.buckets.n, NULL), HD_OK);
+			held.bytes = task->layout.moved;
 			hd_view_holding(&held, &view, &pipes.buckets, 0, 0);
 			for (uint32_t c = 0; c < plan.nchunks; c++) {
 				const uint32_t b = c / HD_BUCKET_CHUNKS, w = plan.worker[plan.owner[c]];

@@ -52,6 +52,7 @@ static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes
 
 	if (err)
 		return err;
+	held.bytes = layout->moved;
 	hd_view_holding(&held, view, view->shape.nstages ? &pipes->buckets : NULL, copies, servers);
 	for (uint32_t m = 0; m < view->nmembers; m++) {
 		uint32_t n = 0, nchunks = 0, at = 0;
@@ -159,10 +160,11 @@ enum hd_err hd_pipes_plan(struct hd_plan *plan, const struct hd_pipes *pipes, co
 }
 
 /* The buckets whose parameters, or of sharded state whose slots, a member holds. */
-static enum hd_err find_held(const uint8_t **held, const struct hd_stage_buckets *buckets, uint32_t n,
-	uint32_t copies, uint32_t servers, const struct hd_view *view, uint32_t member,
-	struct hd_arena *arena, struct hd_diag *diag)
+static enum hd_err find_held(const uint8_t **held, const struct hd_stage_buckets *buckets,
+	const struct hd_layout *layout, uint32_t copies, uint32_t servers, const struct hd_view *view,
+	uint32_t member, struct hd_arena *arena, struct hd_diag *diag)
 {
+	const uint32_t n = hd_layout_nbuckets(layout);
 	uint8_t *is = hd_arena_take(arena, n, 1);
 	struct hd_holding all;
 
@@ -171,6 +173,7 @@ static enum hd_err find_held(const uint8_t **held, const struct hd_stage_buckets
 	enum hd_err err = hd_holding_init(&all, n, diag);
 	if (err)
 		return err;
+	all.bytes = layout->moved;
 	hd_view_holding(&all, view, buckets, copies, servers);
 	for (uint32_t b = 0; b < n; b++)
 		is[b] = member < view->nmembers && (copies ? all.slot : all.param)[b] >> member & 1;
@@ -189,8 +192,8 @@ static enum hd_err count_moved(struct hd_dist_view *part, const uint8_t *held, c
 		writer = hd_view_index(view, hd_view_writer(view));
 	uint64_t most = 0, given = 0, got = 0, nlacking = 0;
 	const uint8_t *his;
-	enum hd_err err = find_held(&his, copies ? NULL : &pipes->buckets, n, copies,
-		hd_dist_servers(engine), view, writer, arena, diag);
+	enum hd_err err = find_held(&his, copies ? NULL : &pipes->buckets,
+		hd_dist_layout(engine), copies, hd_dist_servers(engine), view, writer, arena, diag);
 
 	if (err)
 		return err;
@@ -226,7 +229,7 @@ enum hd_err hd_pipes_part(struct hd_dist_view *part, const struct hd_pipes *pipe
 	if (err || !(sharded || (hd_dist_by_stage(engine) && staged)))
 		return err;
 	const uint8_t *held;
-	err = find_held(&held, sharded ? NULL : &pipes->buckets, hd_layout_nbuckets(hd_dist_layout(engine)),
+	err = find_held(&held, sharded ? NULL : &pipes->buckets, hd_dist_layout(engine),
 		hd_dist_copies(engine), hd_dist_servers(engine), view, member, arena, diag);
 	err = err ? err : count_moved(part, held, pipes, view, member, engine, arena, diag);
 	if (!err)

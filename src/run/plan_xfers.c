@@ -49,6 +49,7 @@ enum hd_err hd_plan_xfers(struct hd_plan *plan, const struct hd_pipes *pipes, co
 	enum hd_err err = hd_holding_init(&held, nbuckets, diag);
 	if (err)
 		return err;
+	held.bytes = task->layout.moved;
 	hd_view_holding(&held, view, view->shape.nstages ? &pipes->buckets : NULL, copies,
 		hd_job_servers(task->job));
 	hd_transfers_init(&table, &(struct hd_transfers_spec){ .nmembers = view->nmembers,

@@ -163,7 +163,8 @@ static enum hd_err make_machine(struct hd_elastic *e, struct hd_diag *diag)
 {
 	struct hd_member_config config = {
 		.nvns = e->task->job->nvns, .nbuckets = e->nbuckets, .copies = e->copies,
-		.servers = hd_job_servers(e->task->job), .nsteps = last_step(e), .detect_ns = e->detect_ns,
+		.servers = hd_job_servers(e->task->job), .bytes = e->task->layout.moved,
+		.nsteps = last_step(e), .detect_ns = e->detect_ns,
 		.job = hd_task_alike(e->task), .kernels = hd_worker_fingerprint(e->worker),
 		.ndevices = hd_run_spec(e->run)->ndevices,
 		.takes_over = e->spec->take_over != NULL, .none_takes_over = e->spec->far,
