@@ -298,7 +298,10 @@ static void say_comm(const struct hd_launch *launch, const struct hd_comm_settle
 		return;
 	int n = snprintf(line, sizeof line, "comm: order %s, %u bucket%s", hd_comm_order_names[s->comm.order],
 		s->comm.nbuckets, s->comm.nbuckets == 1 ? "" : "s");
-	if (s->cut)
+	if (s->step_ns)
+		snprintf(line + n, sizeof line - (size_t)n, " by times, for steps of %.3f ms",
+			(double)s->step_ns * 1e-6);
+	else if (s->cut)
 		snprintf(line + n, sizeof line - (size_t)n, " by times, the last summed %.3f ms after the "
 			"backward pass began", (double)s->end_ns * 1e-6);
 	launch_note(&launch->spec, "choice", line, line);

@@ -35,6 +35,20 @@ static struct hd_comm_pace pace_of(const struct hd_run_costs *costs)
 		(uint32_t)(ns < most ? ns : most) };
 }
 
+/* Of a message, in the sender's time and in the receiver's. */
+#define MESSAGE_NS INT64_C(10000)
+
+struct hd_comm_way hd_comm_way_of(const struct hd_job *job, const struct hd_run_costs *costs,
+	uint32_t nworkers)
+{
+	const uint32_t nvns = (job->nvns + nworkers - 1) / nworkers;
+
+	return (struct hd_comm_way){ .nworkers = nworkers, .copies = hd_job_copies(job),
+		.servers = hd_job_servers(job), .nvns = nvns, .wave = nvns < HD_MAX_WAVE ? nvns : HD_MAX_WAVE,
+		.norms = hd_job_onset_norms(job) != NULL, .message_ns = MESSAGE_NS,
+		.hop_ns = (int64_t)costs->hop_ns, .phase_ns = (int64_t)costs->late_ns };
+}
+
 /* Rule 1: at least four buckets of an owner, and a segment. */
 static int64_t most_bytes(const struct hd_layout *layout, uint32_t nworkers)
 {
@@ -42,6 +56,25 @@ static int64_t most_bytes(const struct hd_layout *layout, uint32_t nworkers)
 		least = HD_SEGMENT_ELEMS * (int64_t)sizeof(float);
 
 	return share < least ? least : share < HD_COMM_MOST ? share : HD_COMM_MOST;
+}
+
+/* Sizes that are tried. */
+static const int64_t sizes[] = { 32 << 20, 16 << 20, 8 << 20, 4 << 20, 2 << 20, 1 << 20, 512 << 10, 256 << 10,
+	128 << 10, 64 << 10, HD_COMM_TENSORS };
+
+static enum hd_err cut_auto(struct hd_comm_settled *s, struct hd_comm_cut *made, const struct hd_task *task,
+	const struct hd_comm_ask *ask, const struct hd_comm_settling *how, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_comm_way way = hd_comm_way_of(task->job, how->costs, how->nworkers);
+	struct hd_comm_cut first;
+	enum hd_err err = hd_comm_cut_best(&first, ask, how->nworkers, most_bytes(&task->layout,
+		how->nworkers), &s->end_ns, arena, diag);
+
+	err = err ? err : hd_comm_cut_fastest(made, &s->parts, &s->step_ns, ask, &way, sizes,
+		sizeof sizes / sizeof *sizes, &first, arena, diag);
+	s->end_ns = s->step_ns ? 0 : s->end_ns;
+	return err;
 }
 
 static enum hd_err cut(struct hd_comm_settled *s, struct hd_comm_cut *made, struct hd_task *task,
@@ -62,8 +95,7 @@ static enum hd_err cut(struct hd_comm_settled *s, struct hd_comm_cut *made, stru
 	if (!bytes->is_auto)
 		return hd_comm_cut(made, &task->layout, bytes->i, arena, diag);
 	s->cut = ask->node_ns && nworkers > 1 && !how->uncut;
-	return s->cut ? hd_comm_cut_best(made, ask, nworkers, most_bytes(&task->layout, nworkers), &s->end_ns,
-		arena, diag) : HD_OK;
+	return s->cut ? cut_auto(s, made, task, ask, how, arena, diag) : HD_OK;
 }
 
 static enum hd_err put(struct hd_comm_settled *s, struct hd_job_value *value, struct hd_arena *arena,
@@ -116,6 +148,7 @@ enum hd_err hd_comm_settle(struct hd_comm_settled *settled, struct hd_job_value 
 	else if (err)
 		return hd_fail(diag, err, "%s", why.text);
 	s.comm.link = pace_of(how->costs);
+	s.comm.parts |= s.step_ns && s.parts;
 	s.comm.nsegments = made.nbuckets && s.comm.nbuckets ? made.nsegments : NULL;
 	err = put(&s, value, &task->arena, diag);
 	if (!err && !s.comm.nbuckets)     /* nothing that workers could read */

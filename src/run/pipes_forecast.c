@@ -1,6 +1,29 @@
 #include "run/pipes_forecast.h"
 
+#include "run/comm_settled.h"
 #include "run/pipes.h"
+
+/* Rule 5. */
+static enum hd_err of_whole(struct hd_forecast *step, const struct hd_task *task,
+	const struct hd_run_costs *costs, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const struct hd_comm_ask ask = { .graph = &task->train, .layout = &task->layout,
+		.node_ns = costs->node_ns, .link = hd_comm_link_of(costs) };
+	struct hd_comm_time time;
+
+	if (ndevices != 1 || nworkers < 2 || costs->port_bytes_per_s <= 0 || !task->comm.nbuckets ||
+		step->step_ns <= 0)
+		return HD_OK;
+	const struct hd_comm_way way = hd_comm_way_of(task->job, costs, nworkers);
+	enum hd_err err = hd_comm_step_time(&time, &ask, NULL, &task->comm, &way, arena, diag);
+	if (!err && time.step_ns) {
+		step->step_ns = (double)time.step_ns;
+		step->end_ns = time.step_ns > time.computing_ns ? (double)(time.step_ns -
+			time.computing_ns) : 0;
+	}
+	return err;
+}
 
 enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct hd_task *task,
 	const struct hd_run_costs *costs, uint32_t nworkers, uint32_t ndevices, uint32_t cores,
@@ -30,6 +53,10 @@ enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct h
 	if (err)
 		return err;
 	hd_forecast_forget(&made.step, &plan);
+	if (!staged)
+		err = of_whole(&made.step, task, costs, nworkers, ndevices, arena, diag);
+	if (err)
+		return err;
 	made.npipes = staged ? hd_view_pipes(&view) : nworkers;
 	*forecast = made;
 	return HD_OK;

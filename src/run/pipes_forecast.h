@@ -11,6 +11,8 @@
  *    run as were predicted.
  * 4. Of the whole model at each worker a step is predicted for devices that wait alone: of those that compute
  *    it is not known what the exchange takes beside the backward pass.
+ * 5. Over links, with one device at each worker, that is what planner/comm_time.h says of the run's buckets,
+ *    owners and order, where it says anything.
  *
  * Pure; all in the arena. */
 #ifndef HD_RUN_PIPES_FORECAST_H
