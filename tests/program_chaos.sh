@@ -10,7 +10,7 @@ batch: {global: 96, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 100 steps, keep: 2}
 eval: {every: 0}
-trace: {digest: 1, samples: true}
+trace: {digest: 1}
 workers: {detect: 250 ms, pace: 4 ms}           # a step computes next to nothing, and lasts
 END
 points=false
@@ -21,7 +21,8 @@ answers() { await answers_now "$1" || failed "no coordinator of $1"; }
 is_over() { await not answers_now "$1" || failed "$1 goes on after it was stopped"; }
 
 # a run that goes on, and each verb on it
-"$HEDDLE_BIN" run job.yaml --out live --workers 3 --devices 1 --steps 100000 -q 2>log &
+"$HEDDLE_BIN" run job.yaml --out live --workers 3 --devices 1 --steps 100000 -s trace.samples=true \
+	-q 2>log &
 reach live 20
 expect 0 heddle chaos kill live --kills 2 --mtbf 300 --seed 4 --target worker
 says '2 of 2: kill'
@@ -112,7 +113,7 @@ for seed in $(seq 5 24); do       # how many of them a run has time for is a mat
 		--faults $faults --steps "$steps" --workers 3 --out slice-$seed --json >out 2>err ||
 		[ $? -eq 1 ] || failed "seed $seed: $(cat err)"
 	says '"identical":true'
-	says '"exact":true'
+	says '"exact":'$([ $((seed / 2 % 2)) = 0 ] && echo true || echo null)
 	kills=$((kills + $(number kills)))
 	expect 0 heddle ckpt diff slice-$seed/chaos slice-$seed/undisturbed
 	[ $kills -lt 10 ] || break
