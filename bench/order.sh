@@ -3,7 +3,7 @@
 # that have a network namespace each, behind a link shaped both ways. Prints docs/results/order.md's tables.
 #
 #	bench/order.sh                            # some ten minutes, as root, with ip and tc
-#	ROWS="order servers buckets small unfused sweep ddp"   # which tables; about a minute each
+#	ROWS="order servers buckets small unfused sweep ddp small-sweep"   # which tables; some minutes each
 #	ROUNDS=1 STEPS=8 MACHINES=3 MBIT=200 EVEN=1    # EVEN: computing over transfers
 #	DELAY_MS=5                                # links also have a delay, each way: machines.sh
 #	LIMIT=60                                  # seconds that a run of a variant may take; each size of ddp
@@ -199,6 +199,7 @@ random|-s comm.sync=$1 -s comm.order=random
 search|-s comm.sync=$1 -s comm.order=search
 tac|-s comm.sync=$1 -s comm.order=tac
 tic|-s comm.sync=$1 -s comm.order=tic
+auto|-s comm.sync=$1
 END
 }
 
@@ -209,7 +210,7 @@ ${DELAY_MS:+delay $DELAY_MS ms, }$rounds rounds of $steps steps"
 of=
 for row in $rows; do
 	want=vgg16
-	[[ "$row" != small && "$row" != unfused ]] || want=small
+	[[ "$row" != small* && "$row" != unfused ]] || want=small
 	if [ "$of" != $want ]; then
 		echo
 		if ! said=$(model $want); then
@@ -247,13 +248,20 @@ each-fifo|-s comm.buckets=none -s comm.order=fifo $direct
 DDP|1 25
 END
 		;;
-	sweep)
+	sweep | small-sweep)
 		table "auto against the best fixed setting" ">= 0.98" best <<END
 auto|
+each-fifo|-s comm.buckets=none -s comm.order=fifo $direct
+each-auto|-s comm.buckets=none $direct
+64KiB-fifo|-s comm.buckets=65536 -s comm.order=fifo $direct
+64KiB-auto|-s comm.buckets=65536 $direct
 256KiB-fifo|-s comm.buckets=262144 -s comm.order=fifo $direct
-256KiB-tac|-s comm.buckets=262144 -s comm.order=tac $direct
-1MiB-tac|-s comm.buckets=1048576 -s comm.order=tac $direct
-4MiB-tac|-s comm.buckets=4194304 -s comm.order=tac $direct
+256KiB-auto|-s comm.buckets=262144 $direct
+1MiB-fifo|-s comm.buckets=1048576 -s comm.order=fifo $direct
+1MiB-auto|-s comm.buckets=1048576 $direct
+4MiB-fifo|-s comm.buckets=4194304 -s comm.order=fifo $direct
+4MiB-auto|-s comm.buckets=4194304 $direct
+25MiB-auto|-s comm.buckets=26214400 $direct
 END
 		;;
 	ddp)
@@ -263,6 +271,9 @@ auto|
 DDP|0.25 1 4 25
 END
 		;;
-	*) echo "bench: ROWS: $row is none of order servers buckets small unfused sweep ddp" >&2; exit 2 ;;
+	*)
+		echo "bench: ROWS: $row is none of those that its head names" >&2
+		exit 2
+		;;
 	esac
 done
