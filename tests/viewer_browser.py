@@ -72,6 +72,45 @@ def colours_are_right(b, path):
     must(looks, 'boxes have the colour of their class:', len(looks), 'looked at')
 
 
+def counters_and_losses(b, path):
+    """Lines of counters go through the values that the page's data hold; what was lost is said."""
+    head, stats, looks = decode(path), b.settle(), []
+    want = sum(any(e == 8 for e in t['event']['kind'][l['begin']:l['end']]) for t in head['timelines']
+               for l in t['lanes'])
+    lanes = set((c[5], c[6]) for c in stats['counters'])
+    for name, y, h, low, high, timeline, lane in stats['counters']:
+        t = head['timelines'][timeline]
+        l, e = t['lanes'][lane], t['event']
+        if y < stats['axis'] or y + h > stats['height']:
+            continue
+        at, points = l['t0'], []
+        for i in range(l['begin'], l['end']):
+            at += e['since'][i]
+            if e['kind'][i] == 8 and t['names'][int(e['name'][i])] == name:
+                points.append((at, e['arg'][i]))
+        if (min(p[1] for p in points), max(p[1] for p in points)) != (low, high):
+            raise SystemExit('FAILED: %s from %s to %s' % (name, low, high))
+        ends = [p[0] for p in points[1:]] + [stats['b'] + stats['shifts'][timeline]]
+        for (t0, value), t1 in zip(points, ends):
+            x0, x1 = (stats['left'] + (v - stats['shifts'][timeline] - stats['a']) * stats['scale']
+                      for v in (t0, t1))
+            x0, x1 = max(x0, stats['left'] + 250), min(x1, 1390)         # right of its name
+            if x1 - x0 > 6:
+                share = (value - low) / (high - low) if high > low else 0
+                looks.append((int((x0 + x1) / 2), y + h - 1 - share * (h - 2)))
+    drawn = b.value('(() => { const c = document.getElementById("canvas"), d = document.createElement('
+                    '"canvas"); d.width = c.width; d.height = c.height; const g = d.getContext("2d", '
+                    '{ willReadFrequently: true }); g.drawImage(c, 0, 0); return %s.map('
+                    '([x, y]) => { const near = [...g.getImageData(x, Math.round(y) - 2, 1, 5).data]; '
+                    'return near.some((v, k) => k %% 4 === 0 && Math.max(...near.slice(k, k + 3)) - '
+                    'Math.min(...near.slice(k, k + 3)) > 40); }); })()' % json.dumps(looks[:40]))
+    must(len(lanes) == want and all(drawn), 'draws', want, 'lanes with counters,', len(drawn), 'looked at')
+    note = b.value('document.getElementById("note").textContent')
+    for t in head['timelines']:
+        must(not t['lost'] or '%d events were overwritten' % t['lost'] in note,
+             'says what was lost:', t['lost'])
+
+
 def few_rectangles(stats, where):
     most = 4 * stats['columns'] * max(1, stats['rows'])
     if stats['boxes'] > most or stats['densest'] > 4 or stats['visits'] > 4 * most:
@@ -194,6 +233,7 @@ def main():
              stats['errors'] or '%.0f ms' % stats['ready_ms'])
         few_rectangles(stats, 'at first')
         b.shot(a.shots, 'light')
+        counters_and_losses(b, a.page)
         at_all_zooms(b)
         finds(b, a.find)
         b.key('0')

@@ -1,6 +1,6 @@
 /* What stands below what: a line for each timeline where there are two, for each process, for each lane. */
 
-const HEIGHT = { steps: 19, timeline: 20, process: 21, first: 19, next: 13, gap: 3 };
+const HEIGHT = { steps: 19, timeline: 20, process: 21, first: 19, next: 13, counter: 24, gap: 3 };
 
 function lanesOf(t, p) { return t.lanes.filter((l) => l.process === p && l.shown); }
 
@@ -19,11 +19,28 @@ function layOut() {
 				return;
 			put({ what: 'process', t, process }, HEIGHT.process);
 			for (const lane of process.folded ? [] : lanes)
-				put({ what: 'lane', t, lane, process }, HEIGHT.gap + HEIGHT.first +
-					HEIGHT.next * Math.max(0, lane.rows.length - 1));
+				put({ what: 'lane', t, lane, process }, HEIGHT.gap + HEIGHT.first + rowsBelow(lane) +
+					HEIGHT.counter * lane.counters.length);
 		});
 	}
 	S.tall = y;
+}
+
+/* Of the rows below the first. */
+function rowsBelow(lane) { return HEIGHT.next * Math.max(0, lane.rows.length - 1); }
+
+/* Where counter k of a lane is, on the canvas. */
+function counterPlace(line, k) {
+	const y = line.y - S.top + S.axis + 1 + HEIGHT.first + rowsBelow(line.lane) + HEIGHT.counter * k;
+	return { y, h: HEIGHT.counter - 3 };
+}
+
+/* Of which counter of its lane an event is; -1: of none. */
+function counterIn(lane, i) { return lane.counters.findIndex((c) => holds(c.events, i)); }
+
+/* The y of a value between a counter's least and greatest. */
+function counterAt(c, place, value) {
+	return place.y + place.h - 1 - (c.high > c.low ? (value - c.low) / (c.high - c.low) : 0) * (place.h - 2);
 }
 
 /* Where row r of a lane is, on the canvas. */
@@ -46,7 +63,8 @@ function placeOf(t, i) {
 	const line = lineOf(t, i);
 	if (!line)
 		return null;
-	const r = Math.max(0, rowIn(line.lane, i)), place = rowPlace(line, r);
+	const c = counterIn(line.lane, i);
+	const place = c >= 0 ? counterPlace(line, c) : rowPlace(line, Math.max(0, rowIn(line.lane, i)));
 	return { x0: S.left + (t.t0[i] - t.shift - S.a) * S.scale, x1: S.left + (t.t1[i] - t.shift - S.a) * S.scale,
 		y: place.y, h: place.h };
 }
@@ -73,6 +91,11 @@ function eventAt(x, y, slack) {
 		return null;
 	const { t, lane } = line, near = slack / S.scale, at = S.a + (x - S.left) / S.scale + t.shift;
 	const below = y - S.axis + S.top - line.y - 1 - HEIGHT.first;
+	if (below >= rowsBelow(lane) && lane.counters.length) {
+		const c = lane.counters[Math.min(lane.counters.length - 1, Math.floor((below - rowsBelow(lane)) / HEIGHT.counter))];
+		const k = search(c.times, at + near, true) - 1;
+		return k < 0 ? null : { t, i: c.events[k] };
+	}
 	const r = below < 0 ? 0 : 1 + Math.floor(below / HEIGHT.next);
 	if (r === 0) {
 		const times = marksTimes(t, lane.marks), k = search(times, at - 4 / S.scale);
@@ -89,7 +112,8 @@ function eventAt(x, y, slack) {
 
 /* The next event of the same row, to the left or right. */
 function neighbour(t, i, by) {
-	const lane = t.lanes[t.lane[i]], r = rowIn(lane, i), events = r < 0 ? lane.marks : lane.rows[r].events;
+	const lane = t.lanes[t.lane[i]], r = rowIn(lane, i), c = counterIn(lane, i);
+	const events = r >= 0 ? lane.rows[r].events : c >= 0 ? lane.counters[c].events : lane.marks;
 	const k = search(events, i) + by;
 	return k >= 0 && k < events.length ? events[k] : -1;
 }

@@ -8,12 +8,20 @@ const ROWS_OF_LANE = 8, GROUP = 4, NCLASSES = 12;
 
 /* First fit: the first row that is free when the event begins; where all ROWS_OF_LANE are taken, the last. */
 function packLane(t, lane) {
-	const rows = [], ends = [], marks = [];
+	const rows = [], ends = [], marks = [], counters = new Map();
 	for (let i = lane.begin; i < lane.end; i++) {
 		const kind = t.kind[i];
-		if (kind === KIND.STEP_BEGIN || kind === KIND.STEP_END || kind === KIND.COUNTER || kind === KIND.CLOCK)
+		if (kind === KIND.STEP_BEGIN || kind === KIND.STEP_END)
 			continue;
-		if (t.t1[i] === t.t0[i]) {
+		if (kind === KIND.COUNTER) {
+			const of = counters.get(t.name[i]);
+			if (of)
+				of.push(i);
+			else
+				counters.set(t.name[i], [i]);
+			continue;
+		}
+		if (t.t1[i] === t.t0[i] || kind === KIND.CLOCK) {
 			marks.push(i);
 			continue;
 		}
@@ -29,7 +37,19 @@ function packLane(t, lane) {
 		ends[r] = Math.max(ends[r], t.t1[i]);
 		rows[r].push(i);
 	}
-	return { rows: rows.map((events) => Uint32Array.from(events)), marks: Uint32Array.from(marks) };
+	return { rows: rows.map((events) => Uint32Array.from(events)), marks: Uint32Array.from(marks),
+		counters: [...counters.values()].map((events) => counterOf(t, events)) };
+}
+
+/* Values of one counter in a lane, by time. */
+function counterOf(t, events) {
+	let low = Infinity, high = -Infinity;
+	for (const i of events) {
+		low = Math.min(low, t.arg[i]);
+		high = Math.max(high, t.arg[i]);
+	}
+	return { name: nameOf(t, events[0]), events: Uint32Array.from(events), times: Float64Array.from(events, (i) =>
+		t.t0[i]), low, high };
 }
 
 function levelOf(n) {
@@ -110,8 +130,9 @@ function prepareLane(t, lane) {
 	const packed = packLane(t, lane);
 	lane.rows = packed.rows.map((events) => rowOf(t, events));
 	lane.marks = packed.marks;
+	lane.counters = packed.counters;
 	lane.far = lane.bin_end > lane.bin_begin ? binRow(t, lane) : null;
-	lane.shown = lane.rows.length > 0 || lane.marks.length > 0 || lane.far !== null || lane.lost > 0;
+	lane.shown = lane.rows.length > 0 || lane.marks.length > 0 || lane.counters.length > 0 || lane.far !== null || lane.lost > 0;
 }
 
 /* Least k with array[k] >= v (greater than v where `after`). */

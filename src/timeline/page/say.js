@@ -22,6 +22,9 @@ function textIn(table, number) {
 	return row ? row[1] : 'unknown ' + number;
 }
 
+/* Of a counter: those of waits are ns. */
+function sayValue(name, value) { return / wait$/.test(name) ? sayTime(value) : String(value); }
+
 function isTransfer(kind) { return kind === KIND.SEND || kind === KIND.RECV || kind === KIND.READ; }
 
 function nameOf(t, i) {
@@ -94,6 +97,10 @@ function facts(t, i) {
 		put('for', textIn(S.head.waits, t.arg[i] % 256) + ' ' + Math.floor(t.arg[i] / 256));
 	else if (kind === KIND.OP || isTransfer(kind))
 		put('bytes', sayBytes(t.arg[i]));
+	else if (kind === KIND.COUNTER)
+		put('value', sayValue(nameOf(t, i), t.arg[i]));
+	else if (kind === KIND.CLOCK)
+		put('the other clock said', sayTime(t.arg[i], 12));
 	else if (t.arg[i])
 		put('value', String(t.arg[i]));
 	if (k >= 0)

@@ -142,6 +142,34 @@ function drawFar(pen, line, a, place) {
 	}
 }
 
+/* A line from value to value, two points for a column of pixels at most. Before the first there is none. */
+function drawCounter(g, line, k, a) {
+	const c = line.lane.counters[k], place = counterPlace(line, k);
+	if (place.y > S.height || place.y + place.h < S.axis)
+		return;
+	g.strokeStyle = S.look.accent;
+	g.lineWidth = 1.5;
+	g.beginPath();
+	let last = -1;
+	for (let x = S.left; x < S.width; x++) {
+		const at = search(c.times, a + (x + 1) / S.scale) - 1;
+		if (at < 0)
+			continue;
+		const y = counterAt(c, place, line.t.arg[c.events[at]]);
+		if (last < 0)
+			g.moveTo(x, y);
+		else if (at !== last)
+			g.lineTo(x, counterAt(c, place, line.t.arg[c.events[last]]));
+		g.lineTo(x + 1, y);
+		last = at;
+	}
+	g.stroke();
+	g.font = '10px system-ui, sans-serif';
+	put(g, cut(g, c.name + ', ' + sayValue(c.name, c.low) + ' to ' + sayValue(c.name, c.high), S.width - S.left - 8),
+		S.left + 4, place.y + 6, S.look.soft, 'left', '10px system-ui, sans-serif');
+	S.stats.counters.push([c.name, place.y, place.h, c.low, c.high, line.t.index, line.lane.index]);
+}
+
 function drawLane(g, pen, line, y) {
 	const { t, lane } = line, a = S.a + t.shift - S.left / S.scale;
 	g.fillStyle = S.look.lane;
@@ -159,6 +187,7 @@ function drawLane(g, pen, line, y) {
 	});
 	pen.open(y + 1, HEIGHT.first, S.left, S.width, S.critical);
 	drawMarks(pen, t, lane.marks, a, S.scale);
+	lane.counters.forEach((c, k) => drawCounter(g, line, k, a));
 	return lane.name + (lane.lost ? ' \u2212' + lane.lost : '');
 }
 
@@ -327,7 +356,7 @@ function frame() {
 	const began = performance.now(), g = S.g;
 	fitCanvas();
 	S.ticks = ticks(S.a, S.b, S.width - S.left);
-	Object.assign(S.stats, { rects: 0, visits: 0, rows: 0, densest: 0, arrows: 0 });
+	Object.assign(S.stats, { rects: 0, visits: 0, rows: 0, densest: 0, arrows: 0, counters: [] });
 	g.globalAlpha = 1;
 	g.fillStyle = S.look.paper;
 	g.fillRect(0, 0, S.width, S.height);
