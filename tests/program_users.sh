@@ -300,7 +300,7 @@ if has_failpoints; then
 		grep -qE '"queued":0,"starting":0,"running":0,"draining":0,"done":[1-9]'; }
 	await all_done || failed "ada's jobs do not end: $(as $ada "$HEDDLE_BIN" jobs --dir "$work/d2")"
 	same "$(grep -l job_start d2/runs/*/events.ndjson | wc -l)" "$(ids | wc -l)" "runs that began"
-	for id in $taken; do ids | grep -qx "$id" || failed "job $id of$taken was lost: $(ids)"; done
+	for id in ${taken:-}; do ids | grep -qx "$id" || failed "job $id of$taken was lost: $(ids)"; done
 	digest() { heddle ckpt digest "$1" | cut -c 1-32; }
 	for id in $(ids); do
 		run=$(ls -d d2/runs/"$id"-*)
