@@ -67,9 +67,8 @@
  *    A window is taken back by its end, without a record; the caller drops what is over.
  * 17. With partitions a job is given devices of its own alone, and shares, books and rounds are each
  *    partition's, at common boundaries. Of a device in several the first whose round takes it has it: to
- *    those behind, what a job of one before is meant to have is out of service; to those before, what a job
- *    of one behind holds or is meant to hold, unless they preempt that one. Then its job leaves the device,
- *    or shrinks, as where a device goes out of service. Limits (15) hold over all of them.
+ *    the others, what a job of it is meant to have is out of service, unless they preempt it. Then its job
+ *    leaves the device, or shrinks, as where a device goes out of service. Limits (15) hold over all of them.
  *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold
  * until the next call; one thread at a time. */

@@ -191,8 +191,8 @@ static void close_all(struct live_part *p, const uint32_t *device, uint32_t n)
 		p->open[device[i]] = false;
 }
 
-/* What one that goes first means to have is its; of what goes behind, also what is held. What the jobs of a
- * reservation have is kept from all others by its window. */
+/* What jobs of others are meant to have is theirs, but for those behind it that it preempts. What the jobs of
+ * a reservation have is kept from all others by its window. */
 bool dispatch_claim(struct hd_dispatch *d, struct live_part *p)
 {
 	uint32_t at = (uint32_t)(p - d->part);
@@ -206,8 +206,6 @@ bool dispatch_claim(struct hd_dispatch *d, struct live_part *p)
 		if (j->part == at || (p->preempts >> j->part & 1))
 			continue;
 		close_all(p, j->target, j->ntarget);
-		if (j->part > at && dispatch_leased(j))
-			close_all(p, j->lease.device, j->lease.n);
 	}
 	for (uint32_t v = 0; v < d->ndevices; v++)
 		moved |= dispatch_tell_device(d, p, v);

@@ -243,6 +243,34 @@ static void windows_hold_within_partitions(void **state)
 	finish(&w);
 }
 
+/* All that one user has reserved, of a type of which two partitions have a part. */
+static void a_reservation_gives_a_partition_its_own_devices(void **state)
+{
+	static const uint32_t head[] = { 0 }, tail[] = { 1, 2 };
+	static const struct hd_dispatch_partition two[] = {
+		{ .name = "head", .ndevices = 1, .device = head },
+		{ .name = "tail", .ndevices = 2, .device = tail } };
+	struct hd_kept kept = { .name = "demo", .kind = HD_WINDOW_RESERVED, .user = "ada", .from_s = 0,
+		.until_s = 1e6, .ndevices = 3, .device = { 0, 1, 2 } };
+	struct hd_dispatch_job row = { .id = 1, .scale = 2, .weight = 1, .deadline_s = INFINITY,
+		.steps = 100000, .user = "ada", .partition = "tail",
+		.rate = { { -1, -1, HD_RATE_GUESSED }, { -1, -1, HD_RATE_GUESSED } } };
+	struct world w;
+	(void)state;
+
+	begin_with(&w, "fifo", 1, two, 2);
+	w.window[0] = kept;
+	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_WINDOW, .window = &kept,
+		.ok = true });
+	(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_SUBMIT, .row = &row });
+	for (int i = 0; i < 20; i++)              /* without jobs in rounds there is no boundary */
+		pass(&w, 0.5);
+	CHECK(!w.worker[0] && w.worker[1] == 1 && w.worker[2] == 1, "jobs %llu %llu %llu",
+		(unsigned long long)w.worker[0], (unsigned long long)w.worker[1],
+		(unsigned long long)w.worker[2]);
+	finish(&w);
+}
+
 static void a_setting_that_makes_no_sense_is_refused(void **state)
 {
 	static const uint32_t none[] = { 6 };
@@ -281,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup(one_that_does_not_preempt_waits_and_says_for_what, set_within),
 		cmocka_unit_test_setup(of_what_is_free_the_first_takes_first, set_within),
 		cmocka_unit_test_setup(windows_hold_within_partitions, set_within),
+		cmocka_unit_test_setup(a_reservation_gives_a_partition_its_own_devices, set_within),
 		cmocka_unit_test_setup(a_setting_that_makes_no_sense_is_refused, set_within),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
