@@ -90,45 +90,63 @@ static enum hd_err compare_work(struct hd_tl_costs *c, uint32_t process, struct 
 
 /* ---- channels ---- */
 
-struct moved { uint32_t size; int64_t ns; };
+/* Sums of transfers of a size (a power of two): those that have the process at neither end, and its own. */
+struct moved { double others, own; uint32_t nothers, nown; };
 
-static int by_size(const void *a, const void *b)
+int64_t hd_tl_wire_of(const struct hd_timeline *tl, uint64_t send, uint64_t recv)
 {
-	const struct moved *x = a, *y = b;
+	const int64_t first = tl->event[send].first > tl->event[send].t0 ? tl->event[send].first :
+		tl->event[send].t0;
 
-	if (x->size != y->size)
-		return x->size < y->size ? -1 : 1;
-	return (x->ns > y->ns) - (x->ns < y->ns);
+	return tl->event[recv].t1 > first ? tl->event[recv].t1 - first : 0;
 }
 
-static enum hd_err compare_channels(struct hd_tl_costs *c, uint32_t process, struct hd_arena *arena,
-	struct hd_diag *diag)
+/* The owner of a bucket is sent more, so a size may be there at one process alone: no more than the next
+ * smaller one so often, and no more than a larger one. -1: the others have none. */
+static double others_take(const struct moved m[HD_TL_SIZES], uint32_t size)
+{
+	double most = -1;
+
+	for (uint32_t k = size + 1; k-- > 0;)
+		if (m[k].nothers) {
+			most = m[k].others / m[k].nothers * (double)(UINT64_C(1) << (size - k));
+			break;
+		}
+	for (uint32_t k = size + 1; k < HD_TL_SIZES; k++)
+		if (m[k].nothers) {
+			const double larger = m[k].others / m[k].nothers;
+			return most < 0 || larger < most ? larger : most;
+		}
+	return most;
+}
+
+/* By means, and over all sizes: single transfers vary, and their median would forgive the slow ones. */
+static void compare_channels(struct hd_tl_costs *c, uint32_t process)
 {
 	const struct hd_tl_causes *causes = c->causes;
 	const struct hd_timeline *tl = causes->tl;
-	struct moved *m = hd_arena_take(arena, causes->nrecvs + 1, sizeof *m);
-	size_t n = 0;
+	struct moved m[HD_TL_SIZES] = { 0 };
+	double own = 0, others = 0;
 
-	if (!m)
-		return hd_fail(diag, HD_E_NOMEM, "no memory to compare channels");
 	for (size_t i = 0; i < causes->nrecvs; i++) {
 		const uint64_t recv = causes->recv[i].event, send = hd_tl_send_of(causes, recv);
 		if (send == HD_TL_NO_EVENT || tl->event[recv].t1 <= c->span.t0 || tl->event[send].t0 >=
-			c->span.t1 || hd_tl_at_end(tl, process, send, recv))
+			c->span.t1)
 			continue;
-		m[n++] = (struct moved){ hd_tl_size_of(tl->event[send].arg), tl->event[recv].t1 -
-			tl->event[send].t0 };
+		struct moved *to = &m[hd_tl_size_of(tl->event[send].arg)];
+		const double ns = (double)hd_tl_wire_of(tl, send, recv);
+		const bool its = hd_tl_at_end(tl, process, send, recv);
+		to->own += its ? ns : 0;
+		to->nown += its;
+		to->others += its ? 0 : ns;
+		to->nothers += !its;
 	}
-	if (n)
-		qsort(m, n, sizeof *m, by_size);
 	for (uint32_t k = 0; k < HD_TL_SIZES; k++)
-		c->channel[k] = -1;
-	for (size_t i = 0, end; i < n; i = end) {
-		for (end = i; end < n && m[end].size == m[i].size; end++)
-			;
-		c->channel[m[i].size] = m[i + (end - i - 1) / 2].ns;
-	}
-	return HD_OK;
+		if (m[k].nown && others_take(m, k) >= 0) {
+			own += m[k].own;
+			others += m[k].nown * others_take(m, k);
+		}
+	c->channel = own > 0 && others < own ? others / own : 1;
 }
 
 /* ---- sums ---- */
@@ -189,8 +207,7 @@ enum hd_err hd_tl_costs_of(const struct hd_tl_causes *causes, struct hd_tl_span 
 		c.others[e] = -1;
 	sum(&c);
 	enum hd_err err = compare_work(&c, process, arena, diag);
-	if (!err)
-		err = compare_channels(&c, process, arena, diag);
+	compare_channels(&c, process);
 	if (!err)
 		err = compare_sums(&c, process, arena, diag);
 	if (!err)

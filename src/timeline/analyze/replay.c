@@ -145,13 +145,10 @@ static int64_t enqueued(const struct replay *r, uint32_t process, uint64_t send)
 static int64_t served(const struct replay *r, uint64_t send, uint64_t recv, int64_t ns)
 {
 	const struct hd_timeline *tl = r->causes->tl;
-	const int64_t took = tl->event[recv].t1 - tl->event[send].t0;
+	const int64_t wire = hd_tl_wire_of(tl, send, recv), its = wire < ns ? wire : ns;
 
-	if (r->whatif->channels && hd_tl_at_end(tl, r->whatif->process, send, recv)) {
-		const int64_t others = r->costs.channel[hd_tl_size_of(tl->event[send].arg)];
-		if (others >= 0 && others < took)
-			ns = scaled(ns, (double)others / (double)took);
-	}
+	if (r->whatif->channels && hd_tl_at_end(tl, r->whatif->process, send, recv))
+		ns += scaled(its, r->costs.channel) - its;
 	return scaled(ns, 1 / r->whatif->bandwidth);
 }
 

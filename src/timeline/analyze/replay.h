@@ -14,8 +14,8 @@
  * for data (multiplied), and one process whose own costs become those of the others: an instruction the
  * median of the others' means with the same
  * name and bytes; idleness, delivery and waits for nothing that was recorded, in sum, the median of the
- * others' sums; time on channels from and to it the median of the other channels' for the same power of two
- * of bytes. What the others do not have stays.
+ * others' sums; transfers from and to it, from first byte to last and in sum, what as many bytes take on the
+ * other channels (by powers of two of bytes, by means). What the others do not have stays.
  *
  * 1. Unchanged it gives the recorded times, up to arrows that point backwards in time by the error of clocks
  *    and to waits that are not in order: `replayed` beside `recorded` says by how much it misses.

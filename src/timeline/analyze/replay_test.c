@@ -95,6 +95,33 @@ static void faster_devices_come_out_as_if_run(void **state)
 	}
 }
 
+/* Each fourth step all transfers come late: none of them by the channels of one process. Rounding: 1 ns a
+ * transfer. */
+static void transfers_that_vary_alike_are_no_gain(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (uint32_t p = 0; p < HD_TL_TRAIN_PROCESSES; p++) {
+		struct hd_tl_train c = hd_tl_train_of(p);
+		struct hd_tl_causes causes;
+		struct hd_tl_whatif w = hd_tl_as_recorded();
+		int64_t recorded;
+		for (int i = 0; i < HD_TL_TRAIN_PROCESSES * HD_TL_TRAIN_PROCESSES; i++)
+			c.wire[i / HD_TL_TRAIN_PROCESSES][i % HD_TL_TRAIN_PROCESSES] = 300;
+		for (int s = 0; s < HD_TL_TRAIN_STEPS; s += 4)
+			c.late[s] = 9000;
+		hd_tl_train_record(&c, &h);
+		hd_tl_hand_made(&h, &causes);
+		w.process = p;
+		w.channels = true;
+		const int64_t got = replayed(&causes, &h.arena, &w, &recorded);
+		CHECK(got <= recorded && got > recorded - 6 * HD_TL_TRAIN_STEPS, "process %u: %lld, not %lld",
+			p, (long long)got, (long long)recorded);
+		hd_arena_finish(&h.arena);
+	}
+}
+
 static void a_slow_process_at_the_median_is_as_if_it_were_as_fast(void **state)
 {
 	(void)state;
@@ -174,6 +201,7 @@ int main(void)
 		cmocka_unit_test(an_unchanged_run_takes_as_long_as_it_did),
 		cmocka_unit_test(other_bandwidth_and_no_waits_for_data_come_out_as_if_run),
 		cmocka_unit_test(faster_devices_come_out_as_if_run),
+		cmocka_unit_test(transfers_that_vary_alike_are_no_gain),
 		cmocka_unit_test(a_slow_process_at_the_median_is_as_if_it_were_as_fast),
 		cmocka_unit_test(a_pause_between_two_lives_is_no_step),
 	};

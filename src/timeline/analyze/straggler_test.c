@@ -275,6 +275,30 @@ static void one_that_a_quota_holds_for_long_is_not_paused(void **state)
 	}
 }
 
+/* What a process owns decides how much it is sent: no size of its transfers is one of the others'. */
+static void a_link_is_named_by_its_rate(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (uint32_t w = 0; w < HD_TL_TRAIN_PROCESSES; w++)
+		for (int slow_link = 0; slow_link < 2; slow_link++) {
+			struct hd_tl_train t = steady(17 + w);
+			for (uint32_t p = 0; p < HD_TL_TRAIN_PROCESSES; p++)
+				for (uint32_t q = 0; q < HD_TL_TRAIN_PROCESSES; q++) {
+					const bool its = p == w || q == w;
+					t.bytes[p][q] = UINT64_C(1) << (its ? 21 : 18);
+					t.wire[p][q] = (its ? slow_link ? 80000 : 8000 : 1000) * US;
+				}
+			const struct hd_tl_stragglers s = judge(&t, &h, HD_TL_NONE);
+			CHECK(s.n == (uint32_t)slow_link, "worker %u, slow %d: %u named", w, slow_link, s.n);
+			if (s.n)
+				assert_true(s.straggler[0].process == w && s.straggler[0].cause ==
+					HD_TL_HOLD_LINK);
+			hd_arena_finish(&h.arena);
+		}
+}
+
 /* Whenever it came, unless it was taken back; the coordinator's says which worker, and one after the last
  * step says nothing of these. */
 static void a_notice_stands_until_it_is_taken_back(void **state)
@@ -317,6 +341,7 @@ int main(void)
 		cmocka_unit_test(one_that_waits_for_data_on_a_busy_machine_is_named),
 		cmocka_unit_test(one_that_comes_last_and_was_held_by_a_quota_is_named),
 		cmocka_unit_test(one_that_a_quota_holds_for_long_is_not_paused),
+		cmocka_unit_test(a_link_is_named_by_its_rate),
 		cmocka_unit_test(a_notice_stands_until_it_is_taken_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,9 @@ struct hd_tl_train {
 		data[HD_TL_TRAIN_STEPS][HD_TL_TRAIN_PROCESSES], gate, queue,
 			wire[HD_TL_TRAIN_PROCESSES][HD_TL_TRAIN_PROCESSES], delivery,
 		commit;
+	int64_t late[HD_TL_TRAIN_STEPS];  /* more than wire, of all transfers of a step */
+	/* of a transfer; 0: 64 */
+	uint64_t bytes[HD_TL_TRAIN_PROCESSES][HD_TL_TRAIN_PROCESSES];
 	uint32_t n;               /* processes; at most HD_TL_TRAIN_PROCESSES */
 };
 
@@ -60,10 +63,10 @@ static inline int64_t hd_tl_train_record(const struct hd_tl_train *c, struct hd_
 				if (p == q)
 					continue;
 				const int64_t gate = sent[q] + c->gate, first = gate + c->queue, in = first +
-					c->wire[q][p];
+					c->wire[q][p] + c->late[s];
 				const uint64_t id = 1 + (uint64_t)s * 16 + q * 4 + p, n = h->tl.nevents;
-				hd_tl_hand_move(h, q, p, id, 64, (int64_t[]){ sent[q], gate, first, in - 1, in
-					});
+				hd_tl_hand_move(h, q, p, id, c->bytes[q][p] ? c->bytes[q][p] : 64,
+					(int64_t[]){ sent[q], gate, first, in - 1, in });
 				h->event[n].instr = h->event[n + 1].instr = (uint32_t)id;
 				if (in > now[p]) {
 					hd_tl_hand_add(h, 2 * p, HD_EVENT_WAIT, now[p], in + c->delivery)->arg
