@@ -246,9 +246,14 @@ static int64_t more_starved(const struct hold_judge *j, uint32_t process)
 	return starved > held ? starved - (held > 0 ? held : 0) : 0;
 }
 
-/* What of the process's own time is more than the others'; `whole`: and lies in stretches as of a pause. */
-static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, int64_t *net,
-	int64_t *rest, int64_t *all, int64_t *whole)
+/* What of the process's own time is more than the others': of its instructions, which may be less, of the
+ * rest, and of both. */
+struct hold_excess {
+	int64_t net, others, rest;        /* others: what these instructions take them */
+	int64_t all, whole;               /* whole: and lies in stretches as of a pause */
+};
+
+static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, struct hold_excess *x)
 {
 	struct hd_tl_cut cut[HD_TL_CUTS];
 	int64_t more = 0;
@@ -257,13 +262,14 @@ static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice 
 		const int64_t others = costs->others[s->event], own = costs->own[s->event];
 		if (others < 0)
 			return;
-		*net += (int64_t)((double)(own - others) * (double)(s->t1 - s->t0) / (double)own);
-		if (own <= others)
-			return;
 		/* of an instruction in pieces each has its part of it */
 		more = (int64_t)((double)(own - others) * (double)(s->t1 - s->t0) / (double)own);
-		*all += more;
-		*whole += more >= HD_TL_PAUSE_NS && others < HD_TL_PAUSE_NS ? more : 0;
+		x->net += more;
+		x->others += s->t1 - s->t0 - more;
+		if (own <= others)
+			return;
+		x->all += more;
+		x->whole += more >= HD_TL_PAUSE_NS && others < HD_TL_PAUSE_NS ? more : 0;
 		return;
 	}
 	for (uint32_t k = 0, n = hd_tl_slice_cut(costs->causes, s, cut); k < n; k++) {
@@ -272,60 +278,82 @@ static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice 
 			continue;
 		const int64_t ns = cut[k].span.t1 - cut[k].span.t0;
 		more = ns - (int64_t)((double)ns * costs->factor[cut[k].part]);
-		*rest += more;
-		*all += more;
-		*whole += ns >= HD_TL_PAUSE_NS ? more : 0;
+		x->rest += more;
+		x->all += more;
+		x->whole += ns >= HD_TL_PAUSE_NS ? more : 0;
 	}
 }
 
-static enum hd_err look_at(struct hold_judge *j, uint32_t process, struct hd_tl_span span, bool *pauses,
-	bool *starves)
+static enum hd_err look_at(struct hold_judge *j, uint32_t process, struct hd_tl_span span,
+	struct hold_excess *x)
 {
 	const struct hd_tl_causes *c = j->causes;
 	const struct hd_tl_process *p = &c->tl->process[process];
 	struct hd_tl_costs costs;
-	int64_t net = 0, rest = 0, all = 0, whole = 0;
 
+	*x = (struct hold_excess){ 0 };
 	hd_arena_reset(j->scratch);
 	enum hd_err err = hd_tl_costs_of(c, span, process, j->scratch, &costs, j->diag);
 	for (uint32_t l = p->lane_begin; l < p->lane_end && !err; l++)
 		for (uint64_t i = c->begin[l]; i < c->begin[l + 1]; i++)
 			if (c->slice[i].t0 >= span.t0 && c->slice[i].t1 <= span.t1)
-				excess_of(&costs, &c->slice[i], &net, &rest, &all, &whole);
-	*starves = shares_host(c, process) &&
-		4 * more_starved(j, process) >= 3 * (net > rest ? net : (net + rest) / 2);
-	*pauses = whole > 0 && 2 * whole >= all && 2 * more_of(j, j->held, process) < all;
+				excess_of(&costs, &c->slice[i], x);
 	return err;
+}
+
+/* Rule d. */
+static bool starves(const struct hold_judge *j, uint32_t process, const struct hold_excess *x)
+{
+	return shares_host(j->causes, process) &&
+		4 * more_starved(j, process) >= 3 * (x->net > x->rest ? x->net : (x->net + x->rest) / 2);
+}
+
+static bool has_heartbeat(const struct hd_timeline *tl, uint32_t process)
+{
+	const struct hd_tl_process *p = &tl->process[process];
+
+	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
+		if (!hd_tl_is_device(tl, l) && strcmp(tl->lane[l].name, HD_TL_HEARTBEAT) == 0)
+			return true;
+	return false;
+}
+
+/* A long stretch of one instruction may be many short ones in which it had no processor: its heartbeat knows,
+ * where it is recorded. */
+static bool pauses(const struct hold_judge *j, uint32_t process, const struct hold_excess *x,
+	struct hd_tl_span span)
+{
+	return x->whole > 0 && 2 * x->whole >= x->all && 2 * more_of(j, j->held, process) < x->all &&
+		(!has_heartbeat(j->causes->tl, process) || 2 * stopped(j->causes, process, span) >= x->whole);
 }
 
 /* *is: not by rule d */
 static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_hold *cause, bool *is)
 {
+	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
 	double work, reading, channels;
-	bool pauses = false, starves = false;
+	struct hold_excess x;
 	enum hd_err err = gain_of(j, alike(process, true, false, false), &work);
 
 	if (!err)
 		err = gain_of(j, alike(process, false, true, false), &reading);
 	if (!err)
 		err = gain_of(j, alike(process, false, false, true), &channels);
+	if (!err)
+		err = look_at(j, process, span, &x);
 	if (err)
 		return err;
-	*cause = reading > work && reading > channels ? HD_TL_HOLD_IO : channels > work ? HD_TL_HOLD_LINK :
-		HD_TL_HOLD_COMPUTE;
+	*cause = reading > work && reading > channels ? HD_TL_HOLD_IO : channels > work && x.net < x.others ?
+		HD_TL_HOLD_LINK : HD_TL_HOLD_COMPUTE;
 	*is = true;
 	if (*cause != HD_TL_HOLD_COMPUTE)
 		return HD_OK;
-	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
-	if (has_notice(j->causes, process, span.t1)) {
+	if (has_notice(j->causes, process, span.t1))
 		*cause = HD_TL_HOLD_PREEMPTION;
-		return HD_OK;
-	}
-	err = look_at(j, process, span, &pauses, &starves);
-	if (!err && pauses)
+	else if (pauses(j, process, &x, span))
 		*cause = HD_TL_HOLD_PAUSED;
-	*is = !starves;
-	return err;
+	*is = *cause == HD_TL_HOLD_PREEMPTION || !starves(j, process, &x);
+	return HD_OK;
 }
 
 static bool stands_out(const struct hold_judge *j, uint32_t process)

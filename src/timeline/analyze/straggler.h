@@ -25,13 +25,15 @@
  * It is the one that does not wait; the waits of the others are symptoms.
  *
  * The cause is the kind of cost that gains most: instructions and what else is its own (compute), transfers
- * from and to it (link), waits for data (io). Compute is
+ * from and to it (link), waits for data (io). But not link where its instructions take twice what they take
+ * the others: what lacks a processor moves bytes as slowly, and a slow link slows no instruction. Compute is
  *   preemption   if the process has a notice (MARK "preempt", of the newest that came before the last step
  *                ended, and no "preempt withdrawn" since)
  *   paused       if half of what it took longer lies in stretches of HD_TL_PAUSE_NS and more, inside what
  *                costs others less than that: a quota or a competitor takes a piece of every scheduling
  *                period, which is shorter; a stopped process stands still for long. Not where half of it was
- *                for a quota: that takes all of a period that an instruction does not fit into
+ *                for a quota: that takes all of a period that an instruction does not fit into; and where its
+ *                heartbeat is recorded not unless that stood still for half of it
  *
  * 1. Fewer than HD_TL_STRAGGLER_LEAST steps, or one aligned process: there is none. Of two each is the
  *    other's measure; a channel has two ends, so that none of two is named for it.
@@ -51,6 +53,8 @@ enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_LEAST = 5, HD_TL_STRAGGLER_PE
 #define HD_TL_PREEMPT "preempt"
 #define HD_TL_WITHDRAWN "preempt withdrawn"
 #define HD_TL_STOPPED "stopped"
+/* name of its lane, which is there where it is recorded, stopped or not */
+#define HD_TL_HEARTBEAT "heartbeat"
 /* names of counters: ns since its thread began, since its recording did */
 #define HD_TL_PROCESSOR_WAIT "processor wait"
 #define HD_TL_QUOTA_WAIT "quota wait"

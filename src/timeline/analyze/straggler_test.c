@@ -299,6 +299,45 @@ static void a_link_is_named_by_its_rate(void **state)
 		}
 }
 
+/* What lacks a processor moves its bytes as slowly as it computes, and more may be gained by those. */
+static void slow_transfers_of_one_that_computes_slowly_are_no_link(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int64_t times = 1; times <= 4; times++) {
+		struct hd_tl_train t = steady(19);
+		for (int s = 0; s < HD_TL_TRAIN_STEPS; s++)
+			t.work[s][1] *= times;
+		for (int p = 0; p < HD_TL_TRAIN_PROCESSES; p++)
+			t.wire[p][1] = t.wire[1][p] = 200000 * US;
+		const struct hd_tl_stragglers s = judge(&t, &h, HD_TL_NONE);
+		assert_true(s.n == 1 && s.straggler[0].process == 1);
+		CHECK(s.straggler[0].cause == (times > 2 ? HD_TL_HOLD_COMPUTE : HD_TL_HOLD_LINK),
+			"%lld times: %s", (long long)times, hd_tl_hold_text(s.straggler[0].cause));
+		hd_arena_finish(&h.arena);
+	}
+}
+
+/* Without a heartbeat a long stretch is taken for a pause; one that went on through it has none. */
+static void one_whose_heartbeat_went_on_is_not_paused(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int beats = 0; beats < 2; beats++) {
+		struct hd_tl_train t = steady(3);
+		slow(&t, HD_TL_HOLD_PAUSED, 1, 3);
+		hd_tl_train_record(&t, &h);
+		if (beats)
+			h.lane[3].name = HD_TL_HEARTBEAT;
+		const struct hd_tl_stragglers s = judge_made(&h);
+		assert_true(s.n == 1 && s.straggler[0].process == 1);
+		assert_int_equal(s.straggler[0].cause, beats ? HD_TL_HOLD_COMPUTE : HD_TL_HOLD_PAUSED);
+		hd_arena_finish(&h.arena);
+	}
+}
+
 /* Whenever it came, unless it was taken back; the coordinator's says which worker, and one after the last
  * step says nothing of these. */
 static void a_notice_stands_until_it_is_taken_back(void **state)
@@ -342,6 +381,8 @@ int main(void)
 		cmocka_unit_test(one_that_comes_last_and_was_held_by_a_quota_is_named),
 		cmocka_unit_test(one_that_a_quota_holds_for_long_is_not_paused),
 		cmocka_unit_test(a_link_is_named_by_its_rate),
+		cmocka_unit_test(slow_transfers_of_one_that_computes_slowly_are_no_link),
+		cmocka_unit_test(one_whose_heartbeat_went_on_is_not_paused),
 		cmocka_unit_test(a_notice_stands_until_it_is_taken_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
