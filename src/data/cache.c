@@ -96,22 +96,23 @@ static bool is_good(struct cache_entry *e, char path[HD_PATH_CAP])
 
 /* ---- room ---- */
 
-/* Removes a copy that a process began and did not end: none holds its lock. It is held meanwhile, or one that
- * begins it again would lose it. What one that comes will have; 0: it is removed. */
-static uint64_t drop_left(struct cache_entry *e, const char *key, const char *part)
+/* Removes a copy that a process began and did not end, and its lock: none holds it. It is held meanwhile, or
+ * one that begins it again would lose it. What one that comes will have; 0: it is removed. */
+static uint64_t drop_left(struct cache_entry *e, const char *key)
 {
 	struct hd_file lock = { 0 };
-	char path[HD_PATH_CAP];
+	char path[HD_PATH_CAP], part[HD_PATH_CAP];
 	uint64_t length = 0;
 	uint8_t *text;
 	size_t len;
 
-	if (!path_of(e, key, ".lock", path) ||
+	if (!path_of(e, key, ".part", part) || !path_of(e, key, ".lock", path) ||
 		hd_file_open(e->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &lock, NULL))
 		return 0;
-	if (hd_file_lock(&lock, NULL) == HD_OK)
+	if (hd_file_lock(&lock, NULL) == HD_OK) {
 		(void)!hd_fs_unlink(e->fs, part, NULL);
-	else if (!hd_file_read_all(e->fs, path, &e->arena, LENGTH_BYTES, &text, &len, NULL))
+		(void)!hd_fs_unlink(e->fs, path, NULL);
+	} else if (!hd_file_read_all(e->fs, path, &e->arena, LENGTH_BYTES, &text, &len, NULL))
 		for (size_t i = 0; i < len && text[i] >= '0' && text[i] <= '9'; i++)
 			length = 10 * length + (uint64_t)(text[i] - '0');
 	(void)!hd_file_close(&lock, NULL);
@@ -134,17 +135,21 @@ static enum hd_err look_around(struct cache_entry *e, uint64_t *sum, char oldest
 	oldest[0] = '\0';
 	for (size_t i = 0; i < n && !err; i++) {
 		char key[HD_HASH_HEX] = "";
-		const size_t len = strlen(names[i]);
-		const bool part = len == HD_HASH_HEX - 1 + 5 && !strcmp(names[i] + HD_HASH_HEX - 1, ".part");
-		if (!part && (len != HD_HASH_HEX - 1 + 5 || strcmp(names[i] + HD_HASH_HEX - 1, ".data") != 0))
+		if (strlen(names[i]) != HD_HASH_HEX - 1 + 5)
+			continue;
+		const char *end = names[i] + HD_HASH_HEX - 1;
+		const bool part = !strcmp(end, ".part"), lock = !strcmp(end, ".lock");
+		if (!part && !lock && strcmp(end, ".data") != 0)
 			continue;
 		memcpy(key, names[i], HD_HASH_HEX - 1);
-		if (!path_of(e, key, part ? ".part" : ".data", path))
+		if (!path_of(e, key, end, path))
 			continue;
-		if (part && !strcmp(key, e->key))
+		if ((part || lock) && !strcmp(key, e->key))
 			continue;         /* what was left of its own is written again, in the same place */
-		const uint64_t comes = part ? drop_left(e, key, path) : 0;
 		if (hd_fs_stat(e->fs, path, &stat, NULL))
+			continue;         /* a lock that went with its copy */
+		const uint64_t comes = part || lock ? drop_left(e, key) : 0;
+		if (lock || hd_fs_stat(e->fs, path, &stat, NULL))
 			continue;
 		*sum += (uint64_t)stat.size_bytes > comes ? (uint64_t)stat.size_bytes : comes;
 		if (part || !path_of(e, key, ".ok", path))
@@ -231,23 +236,62 @@ static enum hd_err fetch(struct cache_entry *e, const char *path, struct hd_diag
 	return hd_file_write_atomic(e->fs, ok, text, (size_t)len, diag);
 }
 
-/* HD_E_AGAIN: another process has been at it for too long. */
-static enum hd_err hold(struct cache_entry *e, const char *name, struct hd_file *lock, struct hd_diag *diag)
+/* HD_E_AGAIN: another process has it. */
+static enum hd_err try_lock(struct cache_entry *e, const char *name, struct hd_file *lock,
+	struct hd_diag *diag)
 {
 	char path[HD_PATH_CAP];
-	struct hd_clock clock;
 
-	hd_clock_real(&clock);
 	if (!path_of(e, name, ".lock", path))
 		return hd_fail(diag, HD_E_INVAL, "data.cache %.100s...: the path is too long",
 			e->rules->cache);
 	enum hd_err err = hd_file_open(e->fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, lock, diag);
-	const int64_t until = hd_clock_now_ns(&clock) + HD_CACHE_WAIT_S * HD_NS_PER_S;
-	while (!err && (err = hd_file_lock(lock, NULL)) == HD_E_AGAIN && hd_clock_now_ns(&clock) < until) {
-		hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + WAIT_MS * HD_NS_PER_MS);
-		err = HD_OK;
-	}
+	if (!err)
+		err = hd_file_lock(lock, NULL);
+	if (err)
+		(void)!hd_file_close(lock, NULL);
 	return err;
+}
+
+/* The lock of an object is opened, and taken away, by those alone that hold that of the room: a process never
+ * gets one that is no longer under its name. */
+static enum hd_err try_key(struct cache_entry *e, const char *key, struct hd_file *lock, struct hd_diag *diag)
+{
+	struct hd_file room = { 0 };
+	enum hd_err err = try_lock(e, "room", &room, diag);
+
+	if (!err)
+		err = try_lock(e, key, lock, diag);
+	(void)!hd_file_close(&room, NULL);
+	return err;
+}
+
+/* HD_E_AGAIN: another process has been at it for too long. */
+static enum hd_err hold(struct cache_entry *e, const char *name, int64_t most_ns, struct hd_file *lock,
+	struct hd_diag *diag)
+{
+	const bool is_room = !strcmp(name, "room");
+	struct hd_clock clock;
+	enum hd_err err;
+
+	hd_clock_real(&clock);
+	const int64_t until = hd_clock_now_ns(&clock) + most_ns;
+	while ((err = is_room ? try_lock(e, name, lock, diag) : try_key(e, name, lock, diag)) == HD_E_AGAIN &&
+		hd_clock_now_ns(&clock) < until)
+		hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + WAIT_MS * HD_NS_PER_MS);
+	return err;
+}
+
+/* Where the room is taken for long, or the disk fails, the file stays, for others to take away. */
+static void let_go(struct cache_entry *e, struct hd_file *lock)
+{
+	struct hd_file room = { 0 };
+	char path[HD_PATH_CAP];
+
+	if (lock->fs && !hold(e, "room", HD_NS_PER_S, &room, NULL) && path_of(e, e->key, ".lock", path))
+		(void)!hd_fs_unlink(e->fs, path, NULL);
+	(void)!hd_file_close(lock, NULL);
+	(void)!hd_file_close(&room, NULL);
 }
 
 /* Room for the object, which other processes see from now on: its length in KEY.lock, its KEY.part. */
@@ -255,7 +299,7 @@ static enum hd_err reserve(struct cache_entry *e, const struct hd_file *own, boo
 {
 	struct hd_file room = { 0 }, part = { 0 };
 	char path[HD_PATH_CAP], text[LENGTH_BYTES];
-	enum hd_err err = hold(e, "room", &room, diag);
+	enum hd_err err = hold(e, "room", HD_CACHE_WAIT_S * HD_NS_PER_S, &room, diag);
 
 	if (!err)
 		err = make_room(e, fits, diag);
@@ -278,7 +322,7 @@ static enum hd_err get(struct cache_entry *e, char path[HD_PATH_CAP], bool *ther
 	enum hd_err err = hd_fs_mkdirs(e->fs, e->rules->cache, diag);
 
 	if (!err)
-		err = hold(e, e->key, &lock, diag);
+		err = hold(e, e->key, HD_CACHE_WAIT_S * HD_NS_PER_S, &lock, diag);
 	*there = !err && is_good(e, path);
 	if (!err && !*there) {
 		err = reserve(e, &lock, &fits, diag);
@@ -286,7 +330,7 @@ static enum hd_err get(struct cache_entry *e, char path[HD_PATH_CAP], bool *ther
 			err = fetch(e, path, diag);
 		*there = !err && fits;
 	}
-	(void)!hd_file_close(&lock, NULL);
+	let_go(e, &lock);
 	return err == HD_E_AGAIN ? HD_OK : err;
 }
 

@@ -2,8 +2,9 @@
  *
  *	DIR/KEY.data    the object's bytes
  *	DIR/KEY.ok      "heddle-cache 1 LENGTH HASH NAME\n", written last; its time is that of the last use
- *	DIR/KEY.part    the same while it comes; DIR/KEY.lock its process, and "LENGTH\n", what it will have
- *	DIR/room.lock   held while room is made
+ *	DIR/KEY.part    the same while it comes
+ *	DIR/KEY.lock    its process, and "LENGTH\n", what it will have; while a process looks at the object
+ *	DIR/room.lock   held while room is made, and while a KEY.lock is opened or removed
  *	KEY             hash of name, version and length
  *
  * 1. An entry is used only if its length and its content hash are those of KEY.ok: all of it is read for

@@ -105,6 +105,133 @@ static void a_store_that_fails_is_an_error(void **state)
 	hd_fs_sim_finish(&sim);
 }
 
+/* How many files of the folder end so. */
+static uint32_t files(struct hd_fs *fs, const char *dir, const char *end)
+{
+	struct hd_arena arena;
+	char **names;
+	size_t n;
+	uint32_t k = 0;
+
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_fs_list(fs, dir, &arena, &names, &n, NULL), HD_OK);
+	for (size_t i = 0; i < n; i++) {
+		const size_t len = strlen(names[i]), tail = strlen(end);
+		k += len >= tail && !strcmp(names[i] + len - tail, end);
+	}
+	hd_arena_finish(&arena);
+	return k;
+}
+
+/* Fetched, there already, too long, a store that fails; and what a process that is gone has left. */
+static void locks_of_objects_do_not_stay(void **state)
+{
+	const struct hd_blob_rules rules = { .cache = "/kept", .cache_bytes = 6000 };
+	static const struct { const char *name; bool down, there; } row[] = { { "a", false, true },
+		{ "a", false, true }, { "b", true, false }, { "b", false, true } };
+	struct hd_diag warning = { "" }, diag = { "" };
+	struct hd_fs_sim sim;
+	struct hd_file left;
+	char path[HD_PATH_CAP];
+	bool there;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	assert_int_equal(hd_fs_mkdirs(&sim.fs, "/kept", NULL), HD_OK);
+	assert_int_equal(hd_file_open(&sim.fs, "/kept/0123456789abcdef0123456789abcdef.lock", HD_OPEN_WRITE |
+		HD_OPEN_CREATE, &left, NULL), HD_OK);
+	assert_int_equal(hd_file_close(&left, NULL), HD_OK);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct hd_blob blob = blob_of(row[i].name, LENGTH);
+		is_down = row[i].down;
+		CHECK(!hd_cache_get(&rules, &blob, &sim.fs, path, &there, &warning, &diag) == !row[i].down &&
+			there == row[i].there, "row %zu: %s", i, diag.text);
+		is_down = false;
+		CHECK(files(&sim.fs, "/kept", ".lock") == 1 && files(&sim.fs, "/kept", "room.lock") == 1,
+			"row %zu: %u locks", i, files(&sim.fs, "/kept", ".lock"));
+	}
+	struct hd_blob blob = blob_of("long", 7000);
+	assert_int_equal(hd_cache_get(&rules, &blob, &sim.fs, path, &there, &warning, &diag), HD_OK);
+	assert_true(!there && files(&sim.fs, "/kept", ".lock") == 1);
+	hd_fs_sim_finish(&sim);
+}
+
+/* Others do something when the lock of the object has been opened and is not locked yet: the one that has it
+ * removes it and ends, and a third one takes up the name. */
+static struct {
+	const struct hd_fs_ops *ops;
+	struct hd_fs_ops mine;
+	struct hd_file first, third;
+	uint32_t turn, nread;
+} race;
+
+static void end_first(struct hd_fs *fs, const char *path)
+{
+	assert_int_equal(hd_fs_unlink(fs, path, NULL), HD_OK);
+	assert_int_equal(hd_file_close(&race.first, NULL), HD_OK);
+}
+
+static int open_between(struct hd_fs *fs, const char *beneath, const char *path, unsigned how)
+{
+	struct hd_file room = { 0 };
+	const char *end = strrchr(path, '.');
+
+	if (!end || strcmp(end, ".lock") != 0 || strstr(path, "room.lock") || race.turn > 1)
+		return race.ops->open(fs, beneath, path, how);
+	fs->ops = race.ops;
+	if (race.turn++ == 0) {           /* the first one has come before */
+		assert_int_equal(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &race.first, NULL),
+			HD_OK);
+		assert_int_equal(hd_file_lock(&race.first, NULL), HD_OK);
+	}
+	const int id = fs->ops->open(fs, beneath, path, how);
+	assert_int_equal(hd_file_open(fs, "/kept/room.lock", HD_OPEN_WRITE | HD_OPEN_CREATE, &room, NULL),
+		HD_OK);
+	if (hd_file_lock(&room, NULL) == HD_OK) {
+		end_first(fs, path);
+		assert_int_equal(hd_file_open(fs, path, HD_OPEN_WRITE | HD_OPEN_CREATE, &race.third, NULL),
+			HD_OK);
+		assert_int_equal(hd_file_lock(&race.third, NULL), HD_OK);
+	} else if (race.turn == 2) {      /* it had its turn between two openings */
+		(void)!hd_file_close(&race.first, NULL);
+	}
+	assert_int_equal(hd_file_close(&room, NULL), HD_OK);
+	fs->ops = &race.mine;
+	return id;
+}
+
+static enum hd_err read_alone(struct hd_blob *blob, const struct hd_request *request, uint32_t n,
+	uint32_t depth, struct hd_diag *diag)
+{
+	assert_false(race.first.fs || race.third.fs);
+	race.nread++;
+	return read_held(blob, request, n, depth, diag);
+}
+
+static void a_lock_that_was_removed_is_held_by_none(void **state)
+{
+	static const struct hd_blob_ops alone = { .name = "alone", .read = read_alone, .close = keep_open };
+	const struct hd_blob_rules rules = { .cache = "/kept", .cache_bytes = 20000 };
+	struct hd_diag warning = { "" }, diag = { "" };
+	struct hd_blob blob = blob_of("a", LENGTH);
+	char path[HD_PATH_CAP];
+	struct hd_fs_sim sim;
+	bool there;
+
+	(void)state;
+	hd_fs_sim_init(&sim);
+	race.ops = sim.fs.ops;
+	race.mine = *sim.fs.ops;
+	race.mine.open = open_between;
+	sim.fs.ops = &race.mine;
+	blob.ops = &alone;
+	assert_int_equal(hd_cache_get(&rules, &blob, &sim.fs, path, &there, &warning, &diag), HD_OK);
+	assert_true(there && race.nread);
+	sim.fs.ops = race.ops;
+	assert_int_equal(files(&sim.fs, "/kept", ".lock"), 1);
+	hd_fs_sim_finish(&sim);
+}
+
 /* What another process has said and written so far; its lock is held while `lock` is open. */
 static void begin_other(struct hd_fs *fs, struct hd_file *lock, const char *text, size_t written)
 {
@@ -161,6 +288,8 @@ int main(void)
 		cmocka_unit_test(a_full_disk_ends_nothing),
 		cmocka_unit_test(a_store_that_fails_is_an_error),
 		cmocka_unit_test(what_comes_counts_as_it_will_be),
+		cmocka_unit_test(locks_of_objects_do_not_stay),
+		cmocka_unit_test(a_lock_that_was_removed_is_held_by_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
