@@ -1,10 +1,14 @@
 #include "timeline/analyze/straggler.h"
 
+#include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "timeline/analyze/costs.h"
 #include "timeline/analyze/path.h"
 #include "timeline/analyze/replay.h"
+
+enum { QUARTERS = 4 };
 
 static const char *const hold_text[] = {
 #define X(id, text) [HD_TL_HOLD_##id] = (text),
@@ -80,17 +84,45 @@ static enum hd_err share_paths(struct hold_judge *j)
 
 /* ---- what would be gained ---- */
 
-static enum hd_err gain_of(struct hold_judge *j, struct hd_tl_whatif whatif, double *gain)
+static enum hd_err gain_in(struct hold_judge *j, struct hd_tl_range range, struct hd_tl_whatif whatif,
+	double *gain)
 {
 	struct hd_tl_replayed now, then;
 	const struct hd_tl_whatif none = hd_tl_as_recorded();
 
 	hd_arena_reset(j->scratch);
-	enum hd_err err = hd_tl_replay(j->causes, j->range, &none, j->scratch, &now, j->diag);
+	enum hd_err err = hd_tl_replay(j->causes, range, &none, j->scratch, &now, j->diag);
 	if (!err)
-		err = hd_tl_replay(j->causes, j->range, &whatif, j->scratch, &then, j->diag);
+		err = hd_tl_replay(j->causes, range, &whatif, j->scratch, &then, j->diag);
 	if (!err)
 		*gain = now.replayed > 0 ? 1 - (double)then.replayed / (double)now.replayed : 0;
+	return err;
+}
+
+static enum hd_err gain_of(struct hold_judge *j, struct hd_tl_whatif whatif, double *gain)
+{
+	return gain_in(j, j->range, whatif, gain);
+}
+
+/* What is left of the gain when twice its standard error, by the quarters of the steps, is taken off: is it
+ * more than so many percent? */
+static enum hd_err lasts(struct hold_judge *j, struct hd_tl_whatif whatif, int percent, bool *does)
+{
+	const uint64_t n = j->range.last - j->range.first + 1;
+	double gain[QUARTERS] = { 0 }, mean = 0, squares = 0;
+	enum hd_err err = HD_OK;
+
+	assert(n >= HD_TL_STRAGGLER_LEAST);
+	for (uint64_t k = 0; k < QUARTERS && !err; k++) {
+		const struct hd_tl_range part = { j->range.first + n * k / QUARTERS,
+			j->range.first + n * (k + 1) / QUARTERS - 1 };
+		err = gain_in(j, part, whatif, &gain[k]);
+		mean += gain[k] / QUARTERS;
+	}
+	for (int k = 0; k < QUARTERS; k++)
+		squares += (gain[k] - mean) * (gain[k] - mean);
+	const double error = sqrt(squares / (QUARTERS * (QUARTERS - 1)));
+	*does = !err && 100 * (mean - 2 * error) > percent;
 	return err;
 }
 
@@ -308,6 +340,16 @@ static bool starves(const struct hold_judge *j, uint32_t process, const struct h
 		4 * more_starved(j, process) >= 3 * (x->net > x->rest ? x->net : (x->net + x->rest) / 2);
 }
 
+/* The same of transfers, which need a thread of the process to run: by what instructions have not taken of
+ * that. */
+static bool starves_transfers(const struct hold_judge *j, uint32_t process, const struct hold_excess *x,
+	double gain, struct hd_tl_span span)
+{
+	const int64_t left = more_starved(j, process) - (x->net > 0 ? x->net : 0);
+
+	return shares_host(j->causes, process) && 4 * (double)left >= 3 * gain * (double)(span.t1 - span.t0);
+}
+
 static bool has_heartbeat(const struct hd_timeline *tl, uint32_t process)
 {
 	const struct hd_tl_process *p = &tl->process[process];
@@ -345,7 +387,7 @@ static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_h
 		return err;
 	*cause = reading > work && reading > channels ? HD_TL_HOLD_IO : channels > work && x.net < x.others ?
 		HD_TL_HOLD_LINK : HD_TL_HOLD_COMPUTE;
-	*is = true;
+	*is = *cause != HD_TL_HOLD_LINK || !starves_transfers(j, process, &x, channels, span);
 	if (*cause != HD_TL_HOLD_COMPUTE)
 		return HD_OK;
 	if (has_notice(j->causes, process, span.t1))
@@ -356,14 +398,18 @@ static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_h
 	return HD_OK;
 }
 
+/* Rule b. */
+static int least_of(const struct hold_judge *j, uint32_t process)
+{
+	return (j->ncompute > 2 && 3 * j->led[process] >= 2 * j->nsteps ? 1 : 2) * HD_TL_STRAGGLER_PERCENT;
+}
+
 static bool stands_out(const struct hold_judge *j, uint32_t process)
 {
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
 		if (p != process && 2 * j->gain[p] >= j->gain[process])
 			return false;
-	const bool clearly = j->ncompute > 2 && 3 * j->led[process] >= 2 * j->nsteps;
-	return 2 * j->led[process] > j->nsteps && j->gain[process] * 100 > (clearly ? 1 : 2) *
-		HD_TL_STRAGGLER_PERCENT;
+	return 2 * j->led[process] > j->nsteps && j->gain[process] * 100 > least_of(j, process);
 }
 
 /* Rule f, of one kind of cost. */
@@ -371,7 +417,9 @@ static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum 
 	struct hd_tl_stragglers *to)
 {
 	double most = 0, second = 0, gain = 0;
+	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
 	struct hd_tl_straggler s = { .cause = cause };
+	struct hold_excess x;
 	enum hd_err err = HD_OK;
 
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses && !err; p++) {
@@ -387,7 +435,15 @@ static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum 
 			second = gain;
 		}
 	}
-	if (err || most * 100 <= 2 * HD_TL_STRAGGLER_PERCENT || most <= 2 * second)
+	bool does = most * 100 > 2 * HD_TL_STRAGGLER_PERCENT && most > 2 * second;
+	kind.process = s.process;
+	if (!err && does)
+		err = lasts(j, kind, 2 * HD_TL_STRAGGLER_PERCENT, &does);
+	if (!err && does && cause == HD_TL_HOLD_LINK) {
+		err = look_at(j, s.process, span, &x);
+		does = !err && !starves_transfers(j, s.process, &x, most, span);
+	}
+	if (err || !does)
 		return err;
 	s.share = j->share[s.process];
 	s.gain = most;
@@ -433,7 +489,9 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 		if (stands_out(j, p)) {
 			struct hd_tl_straggler s = { .process = p, .share = j->share[p], .gain = j->gain[p] };
 			bool is = false;
-			err = cause_of(j, p, &s.cause, &is);
+			err = lasts(j, alike(p, true, true, true), least_of(j, p), &is);
+			if (!err && is)
+				err = cause_of(j, p, &s.cause, &is);
 			if (!err && is)
 				to->straggler[to->n++] = s;
 		}

@@ -5,7 +5,9 @@
  *      of its ends), and
  *   b  the run would gain more than 5 % if its costs were those of the others (replay.h); more than 10 %
  *      where a holds for less than two thirds of the steps, or there are but two: of three that are alike one
- *      leads in half of 20 steps once in 25 runs, of two one in two thirds of them once in nine, and
+ *      leads in half of 20 steps once in 25 runs, of two one in two thirds of them once in nine. The gain is
+ *      the mean of those in the quarters of these steps, less twice its standard error: where all vary,
+ *      chance makes gains that are not there in every quarter; and
  *   c  that is more than twice what it would gain by any other process: of processes that all vary each one
  *      is last sometimes, and none holds the run back, and
  *   d  it is not that its threads waited for a processor which it shares with others of the run: where the
@@ -13,13 +15,15 @@
  *      instructions took longer, or of half of what it was longer in all, beyond what it grew by at the
  *      process that waited least. Else the machine is too small for all of them, and whichever is behind gets
  *      the least. What a quota of its own made it wait (counter "quota wait", beyond the other that has the
- *      least of it) is no such wait: then another machine would not help.
+ *      least of it) is no such wait: then another machine would not help. Transfers need a thread of the
+ *      process, too: it is no link where that growth, less what its instructions took longer, is three
+ *      quarters of what they gain.
  *   e  Or: its heartbeat says that it stood still (OP "stopped" in a lane of its own, where that is recorded)
  *      for more than 5 % of the time of these steps, more than twice as long as any other, and for more than
  *      another would gain by a to d, or half of what it would itself. Then it is paused.
  *   f  Or: none is one by a to d, and the run would gain more than 10 % if its waits for data were those of
- *      the others, or of three and more its transfers, more than twice what it would gain by those of any
- *      other: whatever else the machine does to it. Then it is io, or link.
+ *      the others, or of three and more its transfers (less the error, as in b), and more than twice what it
+ *      would gain by those of any other: whatever else the machine does to it. Then it is io, or link.
  *   g  Or: none is one by a to f, it has the greatest part of the critical paths, and quotas held it for more
  *      than 10 % of the time beyond what they held another. Then it is compute, or preemption.
  * It is the one that does not wait; the waits of the others are symptoms.

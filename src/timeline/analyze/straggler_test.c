@@ -319,6 +319,48 @@ static void slow_transfers_of_one_that_computes_slowly_are_no_link(void **state)
 	}
 }
 
+/* Chance makes one slow for some of the steps: the gains of their quarters differ by more than they are. */
+static void one_that_was_slow_for_some_of_the_steps_is_not_named(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int nslow = 10; nslow <= HD_TL_TRAIN_STEPS; nslow += 10)
+		for (int kind = 0; kind < 2; kind++) {
+			struct hd_tl_train t = steady(23);
+			for (int s = 0; s < nslow; s++) {
+				t.work[s][1] *= kind ? 1 : 3;
+				t.data[s][1] += (kind ? 60000 : 0) * US;
+			}
+			const struct hd_tl_stragglers s = judge(&t, &h, HD_TL_NONE);
+			CHECK(s.n == (nslow == HD_TL_TRAIN_STEPS), "%d slow steps, kind %d: %u named",
+				nslow, kind, s.n);
+			hd_arena_finish(&h.arena);
+		}
+}
+
+/* What moves its bytes waits for the processor, too: that is no link. */
+static void slow_transfers_of_one_that_waits_for_a_processor_are_no_link(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int64_t waits_us = 0; waits_us <= 20000; waits_us += 20000) {
+		struct hd_tl_train t = steady(29);
+		int64_t waited = 0;
+		for (int p = 0; p < HD_TL_TRAIN_PROCESSES; p++)
+			t.wire[p][1] = t.wire[1][p] = 16000 * US;
+		hd_tl_train_record(&t, &h);
+		for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++)
+			count(&h, 2, 6, h.step[h.process[1].step_begin + k].end, waited += waits_us * US);
+		const struct hd_tl_stragglers s = judge_made(&h);
+		CHECK(s.n == (waits_us == 0), "%lld us: %u named", (long long)waits_us, s.n);
+		if (s.n)
+			assert_true(s.straggler[0].process == 1 && s.straggler[0].cause == HD_TL_HOLD_LINK);
+		hd_arena_finish(&h.arena);
+	}
+}
+
 /* Without a heartbeat a long stretch is taken for a pause; one that went on through it has none. */
 static void one_whose_heartbeat_went_on_is_not_paused(void **state)
 {
@@ -382,6 +424,8 @@ int main(void)
 		cmocka_unit_test(one_that_a_quota_holds_for_long_is_not_paused),
 		cmocka_unit_test(a_link_is_named_by_its_rate),
 		cmocka_unit_test(slow_transfers_of_one_that_computes_slowly_are_no_link),
+		cmocka_unit_test(one_that_was_slow_for_some_of_the_steps_is_not_named),
+		cmocka_unit_test(slow_transfers_of_one_that_waits_for_a_processor_are_no_link),
 		cmocka_unit_test(one_whose_heartbeat_went_on_is_not_paused),
 		cmocka_unit_test(a_notice_stands_until_it_is_taken_back),
 	};
