@@ -1,190 +1,285 @@
-"""One run with an injected truth, for bench/truths.sh: truths.py KIND SEED WORKERS FOLDER
+"""One run with an injected truth, for bench/truths.sh: truths.py ROW SEED FOLDER [again]
 
-Starts a run without an end, injects once it has committed some steps, stops it STEPS steps later, and prints
-what `heddle trace analyze` names: "named WORKER CAUSE" or "none".
+Starts a run without an end, injects once it has committed some steps, takes a copy of its recordings when the
+injection has held for JUDGED steps, withdraws it, waits for some steps more, and prints a line: "ROW SEED
+VERDICT: what was said and what steps took". VERDICT is right, worker (the cause is another one), wrong
+(another worker), none, or not (the injection held nothing back). `again`: asks of a run that was kept.
 """
 import glob
-import http.server
 import json
 import os
+import re
+import shutil
 import signal
-import socket
-import struct
+import statistics
 import subprocess
 import sys
-import tarfile
 import threading
 import time
-import io as inout
+
+import truths_server
 
 HEDDLE = os.environ["HEDDLE_BIN"]
-BEFORE, STEPS, SAMPLES = 6, int(os.environ.get("STEPS", "23")), 600
-kind, seed, nworkers, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-worker = seed % nworkers
+BEFORE, JUDGED, AFTER, HOLDS, FACTOR, DOUBLINGS, DETECT_S = 9, 20, 9, 2, 1.5, 5, 8
+CAUSE = {"quota": "compute", "slow": "compute", "server": "io", "disk": "io", "shaped": "link"}
+HEALTHY = ("healthy", "busy")
+SHARD_BATCH, LIMIT_S = 96, 150
+
+row, seed, folder = sys.argv[1], int(sys.argv[2]), os.path.abspath(sys.argv[3])
+kind, nworkers = (row[:-1], 2) if row.endswith("2") else (row, 3)
 run = os.path.join(folder, "run")
 
 JOB = """job: {name: truth, seed: %d, steps: 1000000}
-model: {use: "builtin:mlp", args: {input: [1, 28, 28], hidden: [512, 256], classes: 10}}
+model: {use: "builtin:mlp", args: {input: [1, 28, 28], hidden: [256, 128], classes: 10}}
 data: %s
-batch: {global: %s, virtual_nodes: 12}
+batch: {global: %d, virtual_nodes: 12}
 optim: {kind: adamw, lr: 1e-3, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 1000000 steps, keep: 2}
 eval: {every: 0}
 elastic: {straggler: {act: false}}
-workers: {detect: 4 s}
+comm: {buckets: 128KiB}
+workers: {detect: %d s}
 trace: {flight_slots: 8192}
 """
 
 
-def steps_done():
+def lines(name):
+    """Of a file that grows; the last one may not be whole yet."""
     try:
-        with open(run + "/metrics.ndjson", "rb") as f:
-            return f.read().count(b"\n")
+        with open(os.path.join(run, name)) as f:
+            return [json.loads(line) for line in f if line.endswith("\n")]
     except OSError:
-        return 0
+        return []
 
 
-def wait_for(n, process, most_s=90):
-    end = time.time() + most_s
-    while steps_done() < n and process.poll() is None and time.time() < end:
-        time.sleep(0.01)
-    return steps_done() >= n
+def commits():
+    """Times at which steps were committed since all workers take part."""
+    got = lines("metrics.ndjson")
+    while got and got[-1]["workers"] != nworkers:
+        got.pop()
+    at = len(got)
+    while at and got[at - 1]["workers"] == nworkers:
+        at -= 1
+    return got[at:]
 
 
-def pid_of(number):
+def took(got):
+    """Seconds a step; not the middle one, since a coordinator that waits for a processor commits several."""
+    return (got[-1]["t"] - got[0]["t"]) / (len(got) - 1)
+
+
+def pids():
+    """Of the workers in the order of their numbers."""
     out = subprocess.run([HEDDLE, "status", run, "--json"], capture_output=True, text=True, check=True).stdout
-    return next(w["pid"] for w in json.loads(out)["workers"] if w["id"] == number)
+    there = [w for w in json.loads(out)["workers"] if w["state"] == "member" and w["pid"] > 0]
+    return [w["pid"] for w in sorted(there, key=lambda w: w["id"])]
 
 
-class Duty(threading.Thread):
-    """Stops a process for `stop` of each `stop + go` seconds; on time where the user may."""
+def used_s(pid):
+    """Processor time of a process."""
+    with open("/proc/%d/stat" % pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def read_bytes(pid):
+    with open("/proc/%d/io" % pid) as f:
+        return int(re.search(r"read_bytes: (\d+)", f.read()).group(1))
+
+
+# ---- what is injected: each takes (what the worker needs, strength), and may be called again ----
+
+class Duty:
+    """Stops a process for `stop` seconds of each `stop + go`: a process of its own, on time where the user
+    may; a thread of this one would wait for the others."""
 
     def __init__(self, pid, stop, go):
-        super().__init__(daemon=True)
-        self.pid, self.stop, self.go, self.over = pid, stop, go, False
+        self.pid = pid
+        self.process = subprocess.Popen([sys.executable, "-c", """
+import os, signal, sys, time
+pid, stop, go = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+except OSError:
+    pass
+while True:
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(stop)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(go)
+""", str(pid), str(stop), str(go)], stderr=subprocess.DEVNULL)
 
-    def run(self):
+    def end(self):
+        self.process.kill()
+        self.process.wait()
         try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+            os.kill(self.pid, signal.SIGCONT)
         except OSError:
             pass
-        try:
-            while not self.over:
-                os.kill(self.pid, signal.SIGSTOP)
-                time.sleep(self.stop)
-                os.kill(self.pid, signal.SIGCONT)
-                time.sleep(self.go)
-        except OSError:
-            pass
 
 
-def quota(pid):
-    """A twentieth of a processor."""
-    for parent, row in ("/sys/fs/cgroup/cpu", ("cpu.cfs_quota_us", "5000")), \
-            ("/sys/fs/cgroup", ("cpu.max", "5000 100000")):
-        group = "%s/heddle-truth-%d" % (parent, os.getpid())
+def group(controller, old, new, pid):
+    """The process goes into a control group with these rows, (file, text): of version 1, else of 2."""
+    for parent, rows in ("/sys/fs/cgroup/" + controller, old), ("/sys/fs/cgroup", new):
+        path = "%s/heddle-truth-%d" % (parent, os.getpid())
         if not os.path.isdir(parent):
             continue
         try:
-            os.mkdir(group)
-            with open(group + "/" + row[0], "w") as f:
-                f.write(row[1])
-            with open(group + "/cgroup.procs", "w") as f:
+            os.makedirs(path, exist_ok=True)
+            for name, text in rows:
+                with open(path + "/" + name, "w") as f:
+                    f.write(text)
+            with open(path + "/cgroup.procs", "w") as f:
                 f.write(str(pid))
             return
-        except OSError:
+        except OSError as error:
+            why = error
             drop_groups()
-    sys.exit("no control group with a quota can be made here")
+    sys.exit("no control group for %s can be made here: %s" % (controller, why))
 
 
 def drop_groups():
-    for group in glob.glob("/sys/fs/cgroup/cpu/heddle-truth-%d" % os.getpid()) + \
+    for path in glob.glob("/sys/fs/cgroup/*/heddle-truth-%d" % os.getpid()) + \
             glob.glob("/sys/fs/cgroup/heddle-truth-%d" % os.getpid()):
         try:
-            os.rmdir(group)
+            os.rmdir(path)
         except OSError:
             pass
 
 
 def fail(pid, what):
+    order = run + "/chaos/%d" % pid
     os.makedirs(run + "/chaos", exist_ok=True)
-    with open(run + "/order", "w") as f:
-        f.write(what + "\n")
-    os.rename(run + "/order", run + "/chaos/%d" % pid)
+    if what:
+        with open(run + "/order", "w") as f:
+            f.write(what + "\n")
+        os.rename(run + "/order", order)
+    else:
+        os.unlink(order)
+    time.sleep(DETECT_S / 4 + 0.3)        # it looks for orders as often as it sends a heartbeat
 
 
-class Server(http.server.ThreadingHTTPServer):
-    """Serves the shards; one process of this machine gets its answers late."""
-    daemon_threads = True
-    slow_pid, late_s = 0, 0.01
+def disk_of(path):
+    """The number of the whole disk under it."""
+    number = os.stat(path).st_dev
+    at = "/sys/dev/block/%d:%d" % (os.major(number), os.minor(number))
+    if os.path.exists(at + "/partition"):
+        at += "/.."
+    with open(at + "/dev") as f:
+        return f.read().strip()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Injection:
+    def __init__(self, pid, server, notices, net):
+        self.pid, self.server, self.notices, self.net, self.duty = pid, server, notices, net, None
 
-    def log_message(self, *_):
-        pass
+    def measure(self, cpu_s, nread, seconds, got):
+        """What it needed in the steps before."""
+        self.step_s = took(got)
+        self.share = max(0.02, cpu_s / seconds)
+        # of a sample its blocks of the disk, where it read ahead
+        self.read = max(nread / seconds * self.step_s, SHARD_BATCH / nworkers * 4096)
+        self.sent = statistics.median(step["bytes_out"] for step in got) / nworkers
+        if self.notices:
+            self.notices.give(self.pid)
 
-    def owner(self):
-        """Does the slow process have the other end of this connection?"""
-        port = self.client_address[1]
-        with open("/proc/net/tcp") as f:
-            inodes = {line.split()[9] for line in f if line.split()[1].endswith(":%04X" % port)}
+    def apply(self, strength):
+        late_ms = self.step_s * 1e3 * strength
+        if kind in ("paused", "slow"):
+            go = 0.1 if kind == "paused" else 0.04 * min(0.25, self.share / 3 / strength)
+            stop = 0.4 * strength if kind == "paused" else 0.04 - go
+            if self.duty:
+                self.duty.end()
+            self.duty = Duty(self.pid, stop, go)
+        elif kind in ("quota", "preemption"):
+            us = max(1000, int(1e5 * self.share / 3 / strength))
+            group("cpu", [("cpu.cfs_quota_us", "%d" % us)], [("cpu.max", "%d 100000" % us)], self.pid)
+        elif kind == "disk":
+            rate = max(4096, int(self.read / (2.5 * self.step_s) / strength))
+            disk = disk_of(folder)
+            group("blkio", [("blkio.throttle.read_bps_device", "%s %d" % (disk, rate))],
+                  [("io.max", "%s rbps=%d" % (disk, rate))], self.pid)
+        elif kind == "link":
+            # fewer than all: one late piece of each is longer than a step
+            late, often = min(25, max(1, int(self.step_s * 10))), min(0.99, 0.1 * strength)
+            fail(self.pid, "wire.read:delay=%d/%g;wire.write:delay=%d/%g" % (late, often, late, often))
+        elif kind == "io":
+            fail(self.pid, "data.read:delay=%d" % max(15, late_ms))
+        elif kind == "server":
+            self.server.late_s = max(0.01, late_ms / 6e3)
+            self.server.slow_pid = self.pid
+        elif kind == "shaped":
+            self.net.shape(self.pid, self.sent * 8 / (2 * self.step_s) / strength)
+
+    def withdraw(self):
+        if self.duty:
+            self.duty.end()
+        elif kind in ("quota", "preemption"):
+            group("cpu", [("cpu.cfs_quota_us", "-1")], [("cpu.max", "max 100000")], self.pid)
+        elif kind == "disk":
+            disk = disk_of(folder)
+            group("blkio", [("blkio.throttle.read_bps_device", disk + " 0")],
+                  [("io.max", disk + " rbps=max")], self.pid)
+        elif kind in ("link", "io"):
+            fail(self.pid, None)
+        elif kind == "server":
+            self.server.slow_pid = 0
+        elif kind == "shaped":
+            self.net.shape(self.pid, 0)
+
+
+# ---- a run ----
+
+class Net:
+    """A network namespace for each worker, at one switch."""
+
+    def __init__(self):
+        self.names = ["hdt%d-%d" % (os.getpid(), i) for i in range(nworkers)]
+        self.switch, self.joined = "hdt%d-s" % os.getpid(), []
         try:
-            fds = os.listdir("/proc/%d/fd" % self.server.slow_pid)
-        except OSError:
-            return False
-        for fd in fds:
-            try:
-                name = os.readlink("/proc/%d/fd/%s" % (self.server.slow_pid, fd))
-            except OSError:
-                continue
-            if name[8:-1] in inodes:
-                return True
-        return False
+            self.ip("netns", "add", self.switch)
+            self.ip("-n", self.switch, "link", "add", "sw", "type", "bridge")
+            self.ip("-n", self.switch, "link", "set", "sw", "up")
+            for i, name in enumerate(self.names):
+                self.ip("netns", "add", name)
+                self.ip("-n", self.switch, "link", "add", "to%d" % i, "type", "veth", "peer", "name", "eth",
+                        "netns", name)
+                self.ip("-n", self.switch, "link", "set", "to%d" % i, "master", "sw", "up")
+                self.ip("-n", name, "addr", "add", "10.78.0.%d/24" % (i + 1), "dev", "eth")
+                self.ip("-n", name, "link", "set", "eth", "up")
+                self.ip("-n", name, "link", "set", "lo", "up")
+        except subprocess.CalledProcessError as error:
+            self.gone()
+            sys.exit("no network namespaces can be made here: %s" % error.stderr.strip())
 
-    def do_HEAD(self):
-        self.do_GET(False)
+    def ip(self, *words):
+        subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
-    def do_GET(self, body=True):
-        data = self.server.files.get(self.path.lstrip("/"))
-        if data is None:
-            self.send_error(404)
-            return
-        if self.server.slow_pid and self.owner():
-            time.sleep(self.server.late_s)
-        wanted = self.headers.get("Range")
-        first, last = 0, len(data) - 1
-        if wanted:
-            a, b = wanted.split("=")[1].split("-")
-            first, last = int(a), min(int(b) if b else last, last)
-        self.send_response(206 if wanted else 200)
-        self.send_header("Content-Length", str(last + 1 - first))
-        self.send_header("Accept-Ranges", "bytes")
-        if wanted:
-            self.send_header("Content-Range", "bytes %d-%d/%d" % (first, last, len(data)))
-        self.end_headers()
-        if body:
-            self.wfile.write(data[first:last + 1])
+    def inside(self, i):
+        return ["ip", "netns", "exec", self.names[i]]
 
+    def join(self, options, log):
+        for i in range(1, nworkers):
+            self.joined.append(subprocess.Popen(
+                self.inside(i) + [HEDDLE, "worker", "--join", "10.78.0.1:7000", "--wait", "60s", "-s",
+                                  "net.insecure_plaintext=true", "--record-in",
+                                  os.path.join(folder, "far%d" % i)] + options, stdout=log, stderr=log))
 
-def shard():
-    to = inout.BytesIO()
-    with tarfile.open(fileobj=to, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for i in range(SAMPLES):
-            rows = struct.pack("<784f", *(((i * 31 + k * 17) % 97) / 97 for k in range(784)))
-            for name, data in ("%06d.raw" % i, rows), ("%06d.cls" % i, b"%d" % (i % 10)):
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                tar.addfile(info, inout.BytesIO(data))
-    return to.getvalue()
+    def shape(self, pid, bits_a_s):
+        joined = [p.pid for p in self.joined]
+        i = joined.index(pid) + 1 if pid in joined else 0
+        how = ["tbf", "rate", "%dbit" % bits_a_s, "burst", "16kb", "latency", "50ms"]
+        for where, dev in (self.names[i], "eth"), (self.switch, "to%d" % i):
+            self.ip("netns", "exec", where, "tc", "qdisc", *(["replace", "dev", dev, "root"] + how
+                                                            if bits_a_s else ["del", "dev", dev, "root"]))
 
-
-def serve():
-    server = Server(("127.0.0.1", 0), Handler)
-    server.files = {"a-%02d.tar" % k: shard() for k in range(1)}
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
+    def gone(self):
+        for p in self.joined:
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+        for name in self.names + [self.switch]:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
 class Notices:
@@ -198,100 +293,175 @@ class Notices:
         self.base = self.process.stdout.readline().strip()
         threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
+    def options(self):
+        return ["-s", "elastic.notice.source=azure", "-s", "elastic.notice.every=100ms", "-s",
+                "elastic.notice.base=" + self.base + "/w{pid}"]
+
     def give(self, pid):
         with open(self.script, "a") as f:
             f.write('{"node":"w%d","do":"notice","cloud":"azure","lead":3000}\n' % pid)
 
 
-def step_ms():
-    """As long as half of the steps took at most."""
-    with open(run + "/metrics.ndjson") as f:
-        took = sorted(json.loads(line)["step_ms"] for line in f if line.endswith("\n"))
-    return took[len(took) // 2]
+def wait_for(done, process, what):
+    end = time.time() + LIMIT_S
+    while not done():
+        if process.poll() is not None:
+            sys.exit("it ended before %s: see %s/log" % (what, folder))
+        if time.time() > end:
+            sys.exit("%d s and not %s: see %s/log" % (LIMIT_S, what, folder))
+        time.sleep(0.01)
 
 
-def inject(pid, server, notices):
-    """What is injected is no shorter than a step, so that it is what holds the run back, however busy the
-    machine is."""
-    duty = {"paused": (0.4, 0.1), "slow": (0.03, 0.01)}.get(kind)
-    if duty:
-        thread = Duty(pid, *duty)
-        thread.start()
-        return thread
-    if kind in ("quota", "preemption"):
-        quota(pid)
-    if notices:
-        notices.give(pid)
-    if kind == "link":
-        late = max(3, int(step_ms() / 20))
-        fail(pid, "wire.read:delay=%d;wire.write:delay=%d" % (late, late))
-    if kind == "io":
-        fail(pid, "data.read:delay=%d" % max(15, step_ms()))
-    if server:
-        server.late_s = max(0.01, step_ms() / 12e3)
-        server.slow_pid = pid
-    return None
+def until(n, process, what):
+    wait_for(lambda: len(commits()) >= n, process, what)
+    return commits()
+
+
+def hold(injection, process):
+    """Injects until it holds: how often it was doubled, and how many steps there are then."""
+    first = 20 if kind == "server" else 2      # its reader looks for depth and size at first
+    until(first, process, "%d steps" % first)
+    cpu, nread, begin = used_s(injection.pid), read_bytes(injection.pid), time.time()
+    got = until(first + BEFORE, process, "%d steps" % (first + BEFORE))[-BEFORE - 1:]
+    injection.measure(used_s(injection.pid) - cpu, read_bytes(injection.pid) - nread, time.time() - begin,
+                      got)
+    doubled, n = 0, first + BEFORE
+    if kind in HEALTHY:
+        return 0, n
+    while True:
+        injection.apply(2 ** doubled)
+        n = len(commits()) + 1            # the first of them began before it
+        got = until(n + 3, process, "steps with what is injected")
+        n = len(got)
+        if took(got[-4:]) >= HOLDS * injection.step_s or doubled == DOUBLINGS:
+            return doubled, n
+        doubled += 1
 
 
 def end_all(process):
+    """Its coordinator and workers are processes of their own."""
     subprocess.run([HEDDLE, "stop", run, "--now"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                    timeout=60, check=False)
     try:
         process.wait(20)
     except subprocess.TimeoutExpired:
         pass
-    own = os.path.realpath(run).encode()
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as f:
                 words = f.read().split(b"\0")
-            if own in words or run.encode() in words:
+            if run.encode() in words:
                 os.kill(int(path.split("/")[2]), signal.SIGKILL)
         except (OSError, ValueError):
             pass
 
 
-def main():
-    os.makedirs(folder, exist_ok=True)
-    server = serve() if kind == "server" else None
-    notices = Notices() if kind == "preemption" else None
-    data = "{kind: synthetic, count: 6000}"
+def start(server, notices, net, log):
+    data, batch = "{kind: synthetic, count: 6000}", 384
     if server:
-        data = '{kind: webdataset, path: "http://127.0.0.1:%d/a-00.tar"}' % server.server_address[1]
+        path = "http://127.0.0.1:%d/a-00.tar" % server.server_address[1]
+        data, batch = '{kind: webdataset, path: "%s"}' % path, 24
+    if kind == "disk":
+        path = os.path.join(folder, "a-00.tar")
+        with open(path, "wb") as f:
+            f.write(truths_server.shard())
+        data, batch = '{kind: webdataset, path: "%s", direct: always}' % path, SHARD_BATCH
     job = os.path.join(folder, "job.yaml")
     with open(job, "w") as f:
-        f.write(JOB % (seed, data, os.environ.get("BATCH", "768" if kind != "server" else "96")))
-    more = ["-s", "elastic.notice.source=azure", "-s", "elastic.notice.every=100ms", "-s",
-            "elastic.notice.base=" + notices.base + "/w{pid}"] if notices else []
+        f.write(JOB % (seed, data, batch, DETECT_S))
+    options = ["--devices", "1", "--threads", "1"]
+    words = [HEDDLE, "run", job, "--out", run, "--workers", "1" if net else str(nworkers)] + options
+    words += notices.options() if notices else []
+    if net:
+        words = net.inside(0) + words + ["--listen", "10.78.0.1:7000", "-s", "net.insecure_plaintext=true"]
+    process = subprocess.Popen(words, stdout=log, stderr=log)
+    if net:
+        wait_for(lambda: len(lines("metrics.ndjson")) > 1, process, "a step")
+        net.join(options, log)
+    return process
+
+
+def keep():
+    """A copy of what all have recorded until now."""
+    to = os.path.join(folder, "kept", "flight")
+    os.makedirs(to, exist_ok=True)
+    for i, of in enumerate([run] + sorted(glob.glob(os.path.join(folder, "far*")))):
+        for path in glob.glob(of + "/flight/*.hdfr"):
+            shutil.copy(path, os.path.join(to, "%d-%s" % (i, os.path.basename(path))))
+
+
+def record():
+    """Runs it; what is known of it from outside."""
+    os.makedirs(folder, exist_ok=True)
     log = open(os.path.join(folder, "log"), "w")
-    process = subprocess.Popen([HEDDLE, "run", job, "--out", run, "--workers", str(nworkers), "--devices",
-                                "1", "--threads", "1"] + more, stdout=log, stderr=log)
-    duty = None
+    server = truths_server.serve() if kind == "server" else None
+    notices = Notices() if kind == "preemption" else None
+    net = Net() if kind == "shaped" else None
+    load = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            for _ in range(os.cpu_count() + 2 if kind == "busy" else 0)]
+    process = injection = None
     try:
-        if not wait_for(BEFORE, process):
-            sys.exit("it does not run: see " + log.name)
-        duty = inject(pid_of(worker), server, notices)
-        if not wait_for(steps_done() + STEPS, process):
-            sys.exit("it is stuck: see " + log.name)
+        process = start(server, notices, net, log)
+        until(1, process, "all %d workers" % nworkers)
+        there = pids() + [p.pid for p in net.joined] if net else pids()
+        injection = Injection(there[seed % len(there)], server, notices, net)
+        doubled, n = hold(injection, process)
+        got = until(n + JUDGED, process, "%d steps with it" % JUDGED)
+        keep()
+        injection.withdraw()
+        n = len(commits()) + 2
+        after = until(n + AFTER, process, "%d steps after it" % AFTER)[-AFTER - 1:]
         subprocess.run([HEDDLE, "stop", run], stdout=log, stderr=log, check=False)
-        if duty:
-            duty.over = True
         process.wait(60)
     finally:
-        if duty:
-            duty.over = True
-            duty.join()
-        if process.poll() is None:        # its coordinator and workers are processes of their own
+        if injection and injection.duty:
+            injection.withdraw()
+        if process and process.poll() is None:
             end_all(process)
-        if notices:
-            notices.process.kill()
+        if net:
+            net.gone()
+        for p in load + ([notices.process] if notices else []):
+            p.kill()
+            p.wait()
         drop_groups()
-    out = subprocess.run([HEDDLE, "trace", "analyze", run, "--steps", "20", "--json"], stdout=subprocess.PIPE,
-                         text=True, check=True).stdout
+    known = {"pid": injection.pid, "doubled": doubled, "before_s": injection.step_s,
+             "with_s": took(got[-JUDGED - 1:]), "after_s": took(after)}
+    with open(os.path.join(folder, "known.json"), "w") as f:
+        json.dump(known, f)
+    return known
+
+
+def ask():
+    out = subprocess.run([HEDDLE, "trace", "analyze", os.path.join(folder, "kept"), "--steps", str(JUDGED),
+                          "--json"], stdout=subprocess.PIPE, text=True, check=True).stdout
     with open(os.path.join(folder, "analysis.json"), "w") as f:
         f.write(out)
-    named = json.loads(out)["stragglers"]
-    print("named %d %s" % (named[0]["worker"], named[0]["cause"]) if named else "none")
+    return json.loads(out)["stragglers"]
+
+
+def main():
+    if "again" in sys.argv:
+        with open(os.path.join(folder, "known.json")) as f:
+            known = json.load(f)
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("it was ended"))
+        known = record()
+    named = ask()
+    said = "%d %s" % (named[0]["worker"], named[0]["cause"]) if named else "none"
+    ratio = known["with_s"] / max(known["before_s"], known["after_s"])
+    if kind in HEALTHY:
+        verdict = "none" if not named else "wrong"
+    elif ratio < FACTOR:
+        verdict = "not"
+    elif not named:
+        verdict = "none"
+    elif named[0]["pid"] != known["pid"]:
+        verdict = "wrong"
+    else:
+        verdict = "right" if named[0]["cause"] == CAUSE.get(kind, kind) else "worker"
+    print("%s %d %s: %s; steps of %.0f ms took %.0f, then %.0f; doubled %d times" % (
+        row, seed, verdict, said, known["before_s"] * 1e3, known["with_s"] * 1e3, known["after_s"] * 1e3,
+        known["doubled"]))
 
 
 main()
