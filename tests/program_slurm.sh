@@ -43,6 +43,11 @@ expect 2 heddle run long.yaml --launch slurm --nodes 2 -s launch.slurm.extra='["
 says "is heddle's own"
 expect 2 heddle run long.yaml --launch slurm --nodes 1 -s launch.slurm.partition=nope
 says 'sinfo -s'
+expect 2 heddle run long.yaml --print
+says 'launch.kind is local'
+heddle run long.yaml --out grow --devices 1 --launch slurm --nodes 2..4 --print >printed || failed "exit $?"
+grep -q -e '--array=0-3' printed || failed "not shown how it is submitted: $(cat printed)"
+[ ! -e grow ] && [ -z "$(states)" ] || failed "--print submits: $(states; ls)"
 [ -z "$(ls runs 2>/dev/null)" ] || failed "a run that was refused left its folder"
 expect 2 heddle run long.yaml --out big --launch slurm --nodes 1 -s launch.slurm.extra='["--mem=9T"]'
 says 'no node has what launch.slurm.extra asks for'
@@ -53,6 +58,7 @@ begins grow 2..4
 has_members grow 4
 echo "start to 4 members: $(since "$at")"
 reach grow 20
+same "$(sed '/^$/,$d; /job-name/d' printed)" "$(sed '/job-name/d' grow/launch.sh)" "what --print showed"
 at=$(now)
 slurm_preempts k1
 has_members grow 3

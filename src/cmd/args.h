@@ -210,6 +210,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ROWS,        0,   "rows",          TEXT,   "FILE",    "write one row a job (CSV)")                       \
 	X(LOG,         0,   "log",           TEXT,   "FILE",    "write every decision, one JSON object a line")    \
 	X(LAUNCH,      0,   "launch",        WORD,   "local|ssh|slurm", "what starts workers (launch.kind)") \
+	X(PRINT,       0,   "print",         FLAG,   "",        "print what would be submitted, submit nothing") \
 	X(PLACES,      0,   "nodes",         TEXT,   "N[..M]",  "workers on other machines, one a node: M are asked for, with N it begins") \
 	X(LENT_NODES,  0,   "nodes",         TEXT,   "[N..]M",  "with --launch: batch jobs of one node, as many as jobs ask for, N at least, M at most") \
 	X(LENT_FROM,   0,   "partition",     TEXT,   "NAME",    "with --launch: Slurm's partition (default: the cluster's)") \

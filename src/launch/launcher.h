@@ -20,6 +20,7 @@
 #ifndef HD_LAUNCH_LAUNCHER_H
 #define HD_LAUNCH_LAUNCHER_H
 
+#include "base/text.h"
 #include "sys/clock.h"
 #include "sys/file.h"
 #include "sys/process.h"
@@ -90,6 +91,10 @@ struct hd_launcher_ops {
 	bool net;
 	/* Nothing is started. HD_E_INVAL: the settings make no sense. */
 	enum hd_err (*open)(const struct hd_launcher_spec *spec, struct hd_launcher **launcher,
+		struct hd_diag *diag);
+	/* What would be run or submitted for `n` places, as text: nothing is done or asked. HD_E_INVAL: as
+	 * open(). NULL: they are started by nothing that can be shown. */
+	enum hd_err (*show)(const struct hd_launcher_spec *spec, uint32_t n, struct hd_text *text,
 		struct hd_diag *diag);
 	/* Can it start `most` places from here? Blocks, at most HD_LAUNCHER_PATIENCE_NS. own: the host, in
 	 * numbers, by which places call this machine; "" where that is not known. */

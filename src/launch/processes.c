@@ -178,6 +178,29 @@ static void aim(struct processes *p)
 	p->local.mark = host;
 }
 
+/* A line a place, in the order in which they are started. */
+static enum hd_err ssh_show(const struct hd_launcher_spec *spec, uint32_t n, struct hd_text *text,
+	struct hd_diag *diag)
+{
+	struct hd_launcher *launcher = NULL;
+	enum hd_err err = ssh_open(spec, &launcher, diag);
+
+	if (err)
+		return err;
+	struct processes *p = of(launcher);
+	for (uint32_t i = 0; i < n && i < HD_LOCAL_CHILDREN; i++) {
+		aim(p);
+		hd_launcher_quote_all(text, p->argv);
+		hd_text_add(text, "\n");
+		/* its slot is taken, as by a child */
+		p->local.child[i] = (struct hd_child){ .proc = { .host = spec->host },
+			.mark = p->local.mark };
+	}
+	memset(p->local.child, 0, sizeof p->local.child);
+	close_(launcher);
+	return HD_OK;
+}
+
 /* ---- both */
 
 static void want(struct hd_launcher *launcher, uint32_t n) { of(launcher)->want = n; }
@@ -255,6 +278,7 @@ const struct hd_launcher_ops hd_launcher_of_local = {
 
 const struct hd_launcher_ops hd_launcher_of_ssh = {
 	.name = "ssh", .about = "processes of hosts that ssh reaches", .net = true, .open = ssh_open,
+	.show = ssh_show,
 	.check = ssh_check, .want = want, .look = look, .ended = ended, .count = count, .stop = stop, .close
 		= close_,
 };

@@ -139,6 +139,20 @@ static enum hd_err slurm_open(const struct hd_launcher_spec *spec, struct hd_lau
 	return HD_OK;
 }
 
+static enum hd_err slurm_show(const struct hd_launcher_spec *spec, uint32_t n, struct hd_text *text,
+	struct hd_diag *diag)
+{
+	enum hd_err err = hd_slurm_check(spec->settings, diag);
+
+	if (err)
+		return err;
+	hd_slurm_script(text, spec);
+	hd_text_addf(text, "\n# submitted by: sbatch --parsable --array=0-%u ", n - 1);
+	hd_launcher_quote(text, spec->dir);
+	hd_text_add(text, "/" SCRIPT "\n");
+	return HD_OK;
+}
+
 /* The address by which a node calls back is the one by which this machine calls it. */
 static enum hd_err own_address(const struct hd_batch_node *node, char own[HD_ADDR_CAP], struct hd_diag *diag)
 {
@@ -480,8 +494,7 @@ static void slurm_close(struct hd_launcher *launcher)
 
 const struct hd_launcher_ops hd_launcher_of_slurm = {
 	.name = "slurm", .about = "batch jobs of one node each", .net = true, .open = slurm_open,
-	.check = slurm_check, .types = slurm_types, .want = slurm_want, .changed = slurm_changed, .look =
-		slurm_look, .ended = slurm_ended, .count =
-		slurm_count,
+	.show = slurm_show, .check = slurm_check, .types = slurm_types, .want = slurm_want,
+	.changed = slurm_changed, .look = slurm_look, .ended = slurm_ended, .count = slurm_count,
 	.stop = slurm_stop, .close = slurm_close,
 };

@@ -152,22 +152,60 @@ static const char *mark_of(struct hd_cmd *cmd, const struct hd_job *job, const c
 	return text.full ? NULL : text.at;
 }
 
+static enum hd_err make_spec(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
+	struct hd_launcher_spec *spec)
+{
+	struct hd_launcher_settings *settings = hd_arena_take(&cmd->arena, 1, sizeof *settings);
+	struct hd_host *host = hd_arena_take(&cmd->arena, 1, sizeof *host);
+
+	*spec = (struct hd_launcher_spec){ .host = host, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir,
+		.name = hd_job_text(job, HD_JOB_NAME), .settings = settings,
+		.argv = worker_line(cmd, dir), .mark = mark_of(cmd, job, dir) };
+
+	if (!settings || !host || !spec->argv || !spec->mark)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the launcher");
+	*settings = (struct hd_launcher_settings){ .ssh = { .hosts = "" } };
+	hd_host_real(host);
+	return take_settings(cmd, job, settings);
+}
+
 static enum hd_err open_launcher(struct hd_cmd *cmd, const struct hd_job *job, const char *dir,
 	struct hd_launcher **launcher)
 {
 	const struct hd_launcher_ops *ops = hd_launcher_find(hd_job_text(job, HD_JOB_LAUNCH_KIND));
-	struct hd_launcher_settings *settings = hd_arena_take(&cmd->arena, 1, sizeof *settings);
-	struct hd_host *host = hd_arena_take(&cmd->arena, 1, sizeof *host);
-	struct hd_launcher_spec spec = { .host = host, .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir,
-		.name = hd_job_text(job, HD_JOB_NAME), .settings = settings,
-		.argv = worker_line(cmd, dir), .mark = mark_of(cmd, job, dir) };
+	struct hd_launcher_spec spec;
+	enum hd_err err = make_spec(cmd, job, dir, &spec);
 
-	if (!settings || !host || !spec.argv || !spec.mark)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the launcher");
-	*settings = (struct hd_launcher_settings){ .ssh = { .hosts = "" } };
-	hd_host_real(host);
-	enum hd_err err = take_settings(cmd, job, settings);
 	return err ? err : ops->open(&spec, launcher, &cmd->diag);
+}
+
+/* The run's folder as it will be, but for a number where one of that name is there. */
+enum hd_err hd_places_print(struct hd_cmd *cmd, const struct hd_job *job)
+{
+	const struct hd_launcher_ops *ops = hd_launcher_find(hd_job_text(job, HD_JOB_LAUNCH_KIND));
+	struct hd_launcher_spec spec;
+	struct hd_text dir, text;
+
+	if (!hd_places_are_asked(job))
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--print shows what a launcher submits, "
+			"and launch.kind is local: say --launch slurm (or ssh); --dry-run says what a run "
+			"here would be");
+	hd_text_init(&dir, &cmd->arena);
+	if (cmd->args.has[HD_OPT_OUT])
+		hd_text_add(&dir, cmd->args.text[HD_OPT_OUT]);
+	else
+		hd_text_addf(&dir, "%s/runs/%s", hd_args_text(&cmd->args, HD_OPT_DIR, "."),
+			hd_job_text(job, HD_JOB_NAME));
+	const char *at = dir.full ? NULL : from_root(cmd, dir.at);
+	enum hd_err err = at ? make_spec(cmd, job, at, &spec) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for the path of the run");
+	hd_text_init(&text, &cmd->arena);
+	err = err ? err : ops->show(&spec, (uint32_t)cmd->args.count[HD_OPT_WORKERS], &text, &cmd->diag);
+	if (!err && text.full)
+		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the text");
+	if (!err)
+		printf("%s", text.at);
+	return err;
 }
 
 /* ---- how places reach the run */

@@ -21,6 +21,8 @@ bool hd_places_are_asked(const struct hd_job *job);
  * closes it. */
 HD_MUST_USE enum hd_err hd_places_open(struct hd_cmd *cmd, struct hd_job *job, struct hd_rundir *dir,
 	struct hd_launcher **launcher);
+/* --print: what the launcher would submit or run, to stdout; nothing is started, asked or written. */
+HD_MUST_USE enum hd_err hd_places_print(struct hd_cmd *cmd, const struct hd_job *job);
 /* Of that option: "N..M", both from `from` to `cap`; N alone is at most N, with `least` 0. */
 HD_MUST_USE enum hd_err hd_places_number(struct hd_cmd *cmd, enum hd_opt opt, uint64_t from, uint64_t cap,
 	uint64_t *least, uint64_t *most);

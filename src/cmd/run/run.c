@@ -217,6 +217,8 @@ static enum hd_err verb_run(struct hd_cmd *cmd)
 	hd_ui_init(&ui, cmd);
 	warn_far(cmd, job);
 	options.watch = hd_ui_watch(&ui);
+	if (cmd->args.has[HD_OPT_PRINT])
+		return hd_places_print(cmd, job);
 	if (cmd->args.has[HD_OPT_DRY_RUN])
 		return dry_run(cmd, job, &options, &ui);
 
@@ -270,7 +272,7 @@ const struct hd_verb hd_verb_run = {
 		"on without its terminal, its words in RUN/log/run.log; so it does under nohup. A "
 		"directory that is removed or moved ends its run, with a checkpoint where it was (exit "
 		"3).",
-	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_SPEEDS, HD_OPT_OUT, HD_OPT_DRY_RUN,
+	.opts = HD_OPTS(RUN_OPTS, HD_OPT_EXPLAIN, HD_OPT_SPEEDS, HD_OPT_OUT, HD_OPT_DRY_RUN, HD_OPT_PRINT,
 		HD_OPT_SHOW_CONFIG, HD_OPT_NEW),
 	.run = verb_run, .test = "program_run.sh",
 };
