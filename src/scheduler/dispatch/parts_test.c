@@ -58,7 +58,10 @@ static void whatever_happens_jobs_are_on_devices_of_their_partition_and_end(void
 			if (i < 150 && w.njobs < JOBS && !draw(&w, 3))
 				submit_to(&w, shared[k].name, 20 + draw(&w, 300), 1 + (uint32_t)draw(&w, 2),
 					draw(&w, 2) ? &limit : NULL);
-			w.crash_at = i < 150 && !draw(&w, 8) ? w.point + (int)draw(&w, 6) : -1;
+			if (i < 150 && !draw(&w, 8))
+				w.crash_at = w.point + (int)draw(&w, 6);
+			else if (i >= 150)
+				w.crash_at = -1;
 			pass(&w, 0.5);
 			uint32_t devices = 0;
 			for (uint64_t id = 1; id <= w.njobs; id++)
