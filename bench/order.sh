@@ -100,7 +100,7 @@ m = [json.loads(x) for x in open(lines)]
 took = sorted((b["t"] - a["t"]) * 1e3 for a, b in zip(m, m[1:]))
 sent = sorted(x["bytes_out"] for x in m)[len(m) // 2] / n / (mbit * 1e6 * port) * 1e3
 tenth = max(1, len(took) // 10)
-spread = (sum(took[-tenth:]) / sum(took[:tenth]) - 1) * 100
+spread = (sum(took[-tenth:]) / max(sum(took[:tenth]), 1e-3) - 1) * 100
 cut = re.search(r"comm: [^\"]*?(\d+) buckets", open(events).read())
 print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-")
 END
@@ -156,7 +156,7 @@ table()
 import statistics, sys
 names, got = [], {}
 for line in open(sys.argv[1]):
-    round, name, *rest = line.split()
+    round, name, *rest = line.split() if len(line.split()) > 2 else ("", "?", "failed")
     if name not in names:
         names.append(name)
     if rest != ["failed"]:
