@@ -287,13 +287,16 @@ if has_failpoints; then
 	passed "a scheduler that cannot take a user's rights ends, and touches nothing of the user's"
 
 	# killed before and after it starts a coordinator, and a worker: what was started is found
+	taken=
 	for where in before@1 after@1 before@2 after@2; do
 		begin_2 "daemon.spawn.${where/@/:kill@}"
-		as $ada "$HEDDLE_BIN" "${quick[@]}" >out 2>err && taken="${taken:-} $(cat out)"
+		as $ada "$HEDDLE_BIN" "${quick[@]}" >out 2>err && taken="$taken $(cat out)"
 		{ wait $second; } 2>/dev/null
 		same $? 137 "$where: the end of a scheduler that starts what is needed"
 	done
 	begin_2 ''
+	as $ada "$HEDDLE_BIN" "${quick[@]}" >out 2>err || failed "a job after the deaths: $(cat err)"
+	taken="$taken $(cat out)"
 	ids() { as $ada "$HEDDLE_BIN" jobs --dir "$work/d2" --json 2>/dev/null | grep -oE '^[{]"id":[0-9]+' |
 		cut -d: -f2; }
 	all_done() { as $ada "$HEDDLE_BIN" status --dir "$work/d2" --json 2>/dev/null |
