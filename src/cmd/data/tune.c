@@ -57,28 +57,30 @@ static enum hd_err read_pairs(struct tuned *t, struct hd_ranges_knobs k, uint64_
 	return hd_blob_read(t->blob, range, 2 * npairs, &k, &t->cmd->diag);
 }
 
-/* Requests at places that are drawn, twice as many as may be in flight. */
+/* Requests at places that are drawn, twice as many as may be in flight, or all there are. No place twice: one
+ * request would bring both, and a short object would seem fast by many. */
 static enum hd_err read_once(struct tuned *t, struct hd_ranges_knobs k, uint64_t *bytes, uint32_t *n)
 {
+	static const uint32_t primes[] = { 7919, 104729 };
 	struct hd_range range[SLOTS * HD_RANGES_DEPTH];
 	const uint64_t size = t->blob->size_bytes < k.size_bytes ? t->blob->size_bytes : k.size_bytes;
-	const uint64_t places = t->blob->size_bytes / size;
+	const uint64_t places = t->blob->size_bytes / size, most = SLOTS * k.depth;
+	const uint32_t nranges = (uint32_t)(most < places ? most : places);
+	const uint64_t stride = primes[places % primes[0] == 0];
 
 	if (t->pairs)
 		return read_pairs(t, k, bytes, n);
-	for (uint32_t i = 0; i < SLOTS * k.depth; i++) {
-		const uint32_t counter[4] = { t->draws++, 0, 0, 1 };
-		const struct hd_philox draw = hd_philox(counter, hd_philox_key(0, HD_RNG_NOISE));
-		range[i] =
-			(struct hd_range){ (((uint64_t)draw.word[0] << 32 | draw.word[1]) % places) * size,
-			size,
+	const uint32_t counter[4] = { t->draws++, 0, 0, 1 };
+	const struct hd_philox draw = hd_philox(counter, hd_philox_key(0, HD_RNG_NOISE));
+	const uint64_t first = ((uint64_t)draw.word[0] << 32 | draw.word[1]) % places;
+	for (uint32_t i = 0; i < nranges; i++)
+		range[i] = (struct hd_range){ (first + i * stride) % places * size, size,
 			(uint8_t *)t->room.at + i * size };
-		*bytes += size;
-	}
-	*n += SLOTS * k.depth;
-	hd_ranges_sort(range, SLOTS * k.depth);
+	*bytes += nranges * size;
+	*n += nranges;
+	hd_ranges_sort(range, nranges);
 	k.gap_bytes = 0;
-	return hd_blob_read(t->blob, range, SLOTS * k.depth, &k, &t->cmd->diag);
+	return hd_blob_read(t->blob, range, nranges, &k, &t->cmd->diag);
 }
 
 /* At least so many requests and so long, whichever comes later; never longer than SAMPLE_MOST_MS but for one
