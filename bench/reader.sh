@@ -1,6 +1,6 @@
 #!/bin/bash
 # reader.sh -- the tuner of `heddle data tune` beside an exhaustive sweep, and how long steps of a run wait,
-# over several stores. Some ten minutes, with a release build.
+# over several stores. Some twenty minutes, with a release build.
 #
 #	bench/reader.sh                  # the table of docs/results/reader.md
 #	bench/reader.sh 'HTTP'           # rows that match
@@ -18,17 +18,17 @@
 # io.max), read past the page cache; without that controller, or as another user than root, it is left out.
 # Where it may, all runs at high priority, so that what else the machine does disturbs less.
 #
-#	HD_BENCH_BYTES     length of the file (default: 256 MiB; objects: a quarter of it)
+#	HD_BENCH_BYTES     length of the file and the object (default: 512 MiB: no call reads a place twice)
 #	HD_BENCH_DIR       where it lies, a file system with direct reads (default: .)
-#	HD_BENCH_FOR_MS    most that the tuner gets (default: 15000)
+#	HD_BENCH_FOR_MS    most that the tuner gets (default: 25000)
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh
 heddle=${HEDDLE_BIN:-build/release/heddle}
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
 heddle=$(realpath "$heddle")
-bytes=${HD_BENCH_BYTES:-268435456}
-for_ms=${HD_BENCH_FOR_MS:-15000}
+bytes=${HD_BENCH_BYTES:-536870912}
+for_ms=${HD_BENCH_FOR_MS:-25000}
 pattern=${1:-}
 work=$(realpath "$(mktemp -d -p "${HD_BENCH_DIR:-.}")")
 server=
@@ -43,7 +43,7 @@ stop() { [ -z "$server" ] || { kill "$server"; wait "$server" 2>/dev/null || :; 
 trap 'stop; [ -z "$group" ] || rmdir "$group" || :; rm -rf "$work"' EXIT
 mkdir "$work/data"
 head -c "$bytes" /dev/urandom >"$work/data/file"
-head -c $((bytes / 4)) "$work/data/file" >"$work/data/object"
+ln "$work/data/file" "$work/data/object"
 python3 - "$work/data" <<'END'
 import io, sys, tarfile
 with tarfile.open(sys.argv[1] + "/shard.tar", "w", format=tarfile.USTAR_FORMAT) as tar:

@@ -1,8 +1,8 @@
 """Of bench/reader_peers.sh: makes shards, reads them by each reader in turns, prints the table.
-Arguments: the program, a folder, shards, rounds."""
-import glob, io, json, os, shutil, statistics, subprocess, sys, tarfile, time
+Arguments: the program, a folder, shards, rounds, an address that serves the folder, or "": files."""
+import glob, http.client, io, json, os, shutil, statistics, subprocess, sys, tarfile, time
 
-heddle, work, nshards, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+heddle, work, nshards, rounds, at = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 EACH, BATCH = 1024, 64
 COUNT = nshards * EACH
 
@@ -22,26 +22,37 @@ data: {kind: webdataset, path: "%s/web-{000..%03d}.tar", split: {train: 1, valid
 batch: {global: %d, virtual_nodes: 4}
 optim: {kind: momentum, lr: 1e-4, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 100000 steps}
-""" % (COUNT // BATCH, work, nshards - 1, BATCH))
+""" % (COUNT // BATCH, at or work, nshards - 1, BATCH))
 
 
 def by_heddle():
     shutil.rmtree(work + "/run", ignore_errors=True)
     subprocess.run([heddle, "run", work + "/job.yaml", "--out", work + "/run", "-q"], check=True)
     ms = [json.loads(line).get("step_ms", 0) for line in open(work + "/run/metrics.ndjson")]
-    return COUNT / (sum(ms) / 1000)
+    return (len(ms) - len(ms) // 2) * BATCH / (sum(ms[len(ms) // 2:]) / 1000)
 
 
 class Indexed:
     """Random samples by an index that was made before, as a map-style data set has them."""
 
     def __init__(self):
-        self.at, self.files = [], {}
+        self.at, self.files, self.line = [], {}, None
         for path in sorted(glob.glob(work + "/web-*.tar")):
             with tarfile.open(path) as tar:
                 members = [m for m in tar if m.isfile()]
             for raw, cls in zip(members[::2], members[1::2]):
                 self.at.append((path, raw.offset_data, raw.size, cls.offset_data))
+
+    def read(self, path, size, offset):
+        if not at:
+            if path not in self.files:
+                self.files[path] = os.open(path, os.O_RDONLY)
+            return os.pread(self.files[path], size, offset)
+        if not self.line:
+            self.line = http.client.HTTPConnection(at[len("http://"):])
+        self.line.request("GET", "/" + os.path.basename(path),
+                          headers={"Range": "bytes=%d-%d" % (offset, offset + size - 1)})
+        return self.line.getresponse().read()
 
     def __len__(self):
         return len(self.at)
@@ -49,16 +60,19 @@ class Indexed:
     def __getitem__(self, i):
         import torch
         path, offset, size, label = self.at[i]
-        if path not in self.files:
-            self.files[path] = os.open(path, os.O_RDONLY)
-        x = torch.frombuffer(bytearray(os.pread(self.files[path], size, offset)), dtype=torch.float32)
-        return x, int(os.pread(self.files[path], 1, label))
+        both = bytearray(self.read(path, label + 1 - offset, offset))      # neighbours: one read
+        return torch.frombuffer(both, dtype=torch.float32, count=size // 4), int(both[-1:])
 
 
 def timed(loader):
-    since = time.monotonic()
-    n = sum(len(y) for _, y in loader)
-    return n / (time.monotonic() - since)
+    since, n, late = 0, 0, 0
+    for _, y in loader:
+        n += len(y)
+        if since:
+            late += len(y)
+        elif n >= COUNT // 2:
+            since = time.monotonic()
+    return late / (time.monotonic() - since)
 
 
 def by_dataloader(workers):
@@ -70,15 +84,18 @@ def by_dataloader(workers):
 def by_webdataset(workers):
     import torch, torch.utils.data, webdataset
     number = lambda b: torch.frombuffer(bytearray(b), dtype=torch.float32)
-    data = webdataset.WebDataset(sorted(glob.glob(work + "/web-*.tar")), shardshuffle=False,
-                                 empty_check=False)
+    paths = sorted(glob.glob(work + "/web-*.tar"))
+    if at:
+        paths = ["pipe:curl -s %s/%s" % (at, os.path.basename(path)) for path in paths]
+    data = webdataset.WebDataset(paths, shardshuffle=False, empty_check=False)
     data = data.shuffle(1000).to_tuple("raw", "cls").map_tuple(number, int)
     return timed(torch.utils.data.DataLoader(data, batch_size=BATCH, num_workers=workers))
 
 
-make()
+if not os.path.exists(work + "/job.yaml") or at:
+    make()
 readers = [("heddle", by_heddle)]
-for n in (0, 2):
+for n in (0, 4, 8, 16) if at else (0, 1, 2, 4, 8):
     readers += [("dataloader %d" % n, lambda n=n: by_dataloader(n)),
                 ("webdataset %d" % n, lambda n=n: by_webdataset(n))]
 got = {name: [] for name, _ in readers}
@@ -90,7 +107,8 @@ for _ in range(rounds):
             got[name].append(None)
 print("%-14s %12s %8s %12s %12s" % ("reader", "samples_s", "ratio", "least", "most"))
 own = statistics.median(got["heddle"])
-for name, _ in readers:
+middle = lambda name: -1 if None in got[name] else statistics.median(got[name])
+for name, _ in sorted(readers, key=lambda r: -middle(r[0])):
     values = got[name]
     if None in values:
         print("%-14s %12s %8s %12s %12s" % ((name,) + ("-",) * 4))

@@ -10,7 +10,7 @@
 
 /* Half of the memory of requests: places of twice the depth. */
 #define TUNED_MEMORY (HD_RANGES_MEMORY / 2)
-enum { REQUESTS = 16, SAMPLE_MS = 50, SAMPLE_MOST_MS = 300, ROUNDS = 3, TURNS = 15, SLOTS = 2,
+enum { REQUESTS = 16, SAMPLE_MS = 100, SAMPLE_MOST_MS = 300, ROUNDS = 3, TURNS = 15, SLOTS = 2,
 	SWEPT = 90 };                     /* 9 depths, 10 sizes */
 enum { SEARCH_MS = 30000 };
 #define SEARCH_BYTES (UINT64_C(16) << 30)         /* of objects, which may have to be paid for */
