@@ -187,7 +187,7 @@ class Injection:
         late_ms = self.step_s * 1e3 * strength
         if kind in ("paused", "slow"):
             go = 0.1 if kind == "paused" else 0.04 * min(0.25, self.share / 3 / strength)
-            stop = 0.4 * strength if kind == "paused" else 0.04 - go
+            stop = min(DETECT_S / 3, 0.4 * strength) if kind == "paused" else 0.04 - go
             if self.duty:
                 self.duty.end()
             self.duty = Duty(self.pid, stop, go)
@@ -407,6 +407,8 @@ def record():
         injection = Injection(there[seed % len(there)], server, notices, net)
         doubled, n = hold(injection, process)
         got = until(n + JUDGED, process, "%d steps with it" % JUDGED)
+        if not os.path.exists("/proc/%d" % injection.pid):
+            sys.exit("the worker was lost: see %s/run/events.ndjson" % folder)
         keep()
         injection.withdraw()
         n = len(commits()) + 2
@@ -425,7 +427,7 @@ def record():
             p.wait()
         drop_groups()
     known = {"pid": injection.pid, "doubled": doubled, "before_s": injection.step_s,
-             "with_s": took(got[-JUDGED - 1:]), "after_s": took(after)}
+             "with_s": took(got[-JUDGED - 1:]), "after_s": max(1e-3, took(after))}
     with open(os.path.join(folder, "known.json"), "w") as f:
         json.dump(known, f)
     return known
