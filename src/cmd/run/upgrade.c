@@ -23,7 +23,7 @@ struct upgrade {
 	struct hd_reach_misses misses;
 	int64_t said_ns;
 	int64_t members;                  /* as the run was found */
-	int64_t newest;                   /* the greatest number of a worker, before the last one was asked */
+	int64_t newest;                   /* the greatest number of a worker before the first one was asked */
 	uint32_t replaced;
 };
 
@@ -130,7 +130,7 @@ static bool is_member(const struct upgrade *u, int64_t id)
 	return false;
 }
 
-/* One that came since the last one was asked is of what starts workers: it would come again and again. */
+/* One that came since the first one was asked is of what starts workers: it would come again and again. */
 static enum hd_err refuse_again(const struct upgrade *u)
 {
 	return hd_fail(&u->cmd->diag, HD_E_INVAL, u->live.starts ?
@@ -149,15 +149,12 @@ static enum hd_err change_worker(struct upgrade *u, int64_t id)
 	enum hd_err err = HD_OK;
 	char ask[64];
 
-	if (u->newest >= 0 && id > u->newest)
+	if (id > u->newest)
 		return refuse_again(u);
 	if (!u->live.starts && u->live.members < 2)
 		return hd_fail(&u->cmd->diag, HD_E_INVAL, "%s is a run of a scheduler and has one worker, "
 			"without which it does not go on: `heddle hold JOB`, then `heddle release JOB`, once "
 			"its scheduler is this program", u->run);
-	for (uint32_t i = 0; i < u->live.nworkers; i++)
-		if (!u->live.worker[i].remote && u->live.worker[i].id > u->newest)
-			u->newest = u->live.worker[i].id;
 	snprintf(ask, sizeof ask, "{\"do\":\"%s\",\"worker\":%lld}", u->live.starts ? "replace" : "drain",
 		(long long)id);
 	while (!err && u->live.goes_on && is_member(u, id)) {
@@ -200,6 +197,9 @@ static enum hd_err verb_upgrade(struct hd_cmd *cmd)
 	u->members = u->live.members;
 	err = err ? err : change_coordinator(u);
 	err = err ? err : await_members(u);
+	for (uint32_t i = 0; i < u->live.nworkers && !err; i++)
+		if (!u->live.worker[i].remote && u->live.worker[i].id > u->newest)
+			u->newest = u->live.worker[i].id;
 	while (!err && u->live.goes_on && (old = next_old(u))) {
 		err = change_worker(u, old->id);
 		err = err ? err : await_members(u);
