@@ -281,6 +281,8 @@ HD_MUST_USE enum hd_err daemon_check_partition(const struct hd_daemon *d, const 
 /* Its partition and that one's limits, for the machine; after daemon_limit_job. */
 HD_MUST_USE enum hd_err daemon_put_in_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,
 	struct hd_dispatch_job *row, struct hd_diag *diag);
+/* Whether its partition has devices of that type; without partitions: yes. */
+bool daemon_partition_has(const struct hd_daemon *d, const struct hd_dispatch_job *row, uint32_t type);
 const char *daemon_partitions_wrong(const struct hd_daemon *d);
 void daemon_fill_partitions(void *d, struct hd_json_writer *w);
 /* The account that the job runs as; false: ours. */

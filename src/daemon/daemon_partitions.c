@@ -28,6 +28,8 @@ static enum hd_err read_file(const struct hd_daemon *d, struct hd_partitions *to
 	enum hd_err err = hd_file_read_all(d->fs, path, arena, HD_PARTITIONS_BYTES, &bytes, &len, diag);
 	if (!err)
 		err = hd_partitions_read(to, path, (const char *)bytes, len, d->spec->pools, arena, diag);
+	if (!err && d->spec->pilots)
+		err = hd_partitions_whole(to, path, d->spec->pools, diag);
 	for (uint32_t i = 0; i < to->n && !err && !d->users; i++)
 		if (to->of[i].nadmits)
 			err = hd_fail(diag, HD_E_INPUT, "%.200s: partition %s is for %s, and there is no "
@@ -188,6 +190,14 @@ static enum hd_err no_partition(const struct hd_partitions *now, const char *nam
 		return hd_fail(diag, HD_E_INVAL, "there is no partition \"%.64s\"; did you mean %s?", name,
 			near.best);
 	return hd_fail(diag, HD_E_INVAL, "there is no partition \"%.64s\"; there are: %.200s", name, all);
+}
+
+bool daemon_partition_has(const struct hd_daemon *d, const struct hd_dispatch_job *row, uint32_t type)
+{
+	const struct hd_partitions *now = &d->partitions->now;
+	uint32_t at = hd_partitions_find(now, row->partition);
+
+	return at == HD_PARTITIONS_NONE ? !now->n : hd_partition_has(&now->of[at], d->spec->pools, type);
 }
 
 enum hd_err daemon_check_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,

@@ -82,7 +82,7 @@ static void take_ask(const struct hd_daemon *d, const struct hd_dispatch_job *ro
 	*ask = (struct hd_pilots_ask){ .least = elastic ? row->min : row->scale,
 		.most = elastic ? row->max : row->scale };
 	for (uint32_t t = 0; t < d->spec->pools->ntypes; t++)
-		ask->at[t] = row->rate[t].steps_s > 0;
+		ask->at[t] = row->rate[t].steps_s > 0 && daemon_partition_has(d, row, t);
 	if (!lease || !lease->n)
 		return;
 	ask->now = lease->n;

@@ -336,6 +336,35 @@ uint32_t hd_partitions_find(const struct hd_partitions *p, const char *name)
 	return HD_PARTITIONS_NONE;
 }
 
+static uint32_t count_of(const struct hd_partition_row *p, const struct hd_pools *pools, uint32_t type)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->is.ndevices; i++)
+		n += hd_pools_type(pools, p->is.device[i]) == type;
+	return n;
+}
+
+bool hd_partition_has(const struct hd_partition_row *p, const struct hd_pools *pools, uint32_t type)
+{
+	return count_of(p, pools, type) > 0;
+}
+
+enum hd_err hd_partitions_whole(const struct hd_partitions *p, const char *name, const struct hd_pools *pools,
+	struct hd_diag *diag)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		for (uint32_t t = 0; t < pools->ntypes; t++) {
+			uint32_t n = count_of(&p->of[i], pools, t);
+			if (n && n != pools->type[t].n)
+				return hd_fail(diag, HD_E_INPUT, "%.200s: partition %s has %u of %u %s, and "
+					"which of these a batch system lends is not known before: list %s, "
+					"and limit it by most_devices", name, p->of[i].is.name, n,
+					pools->type[t].n, pools->name[t], pools->name[t]);
+		}
+	return HD_OK;
+}
+
 bool hd_partition_admits(const struct hd_partition_row *p, const struct hd_users_limit *limit,
 	uint32_t nlimits)
 {

@@ -20,7 +20,8 @@
  *    partitions of lower priority alone.
  * 2. A device may be in several, or in none: then no job is given it.
  * 3. Limits hold for all its jobs; whose it takes, for all but the scheduler's owner.
- * 4. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used.
+ * 4. Devices that a batch system lends come in any order: there a partition has all of a type, or none.
+ * 5. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used.
  *
  * Pure. Ownership: all lies in the arena of the read, and holds as long as it does. */
 #ifndef HD_DAEMON_PARTITIONS_H
@@ -70,6 +71,11 @@ HD_MUST_USE enum hd_err hd_partitions_read(struct hd_partitions *partitions, con
 	struct hd_diag *diag);
 /* HD_PARTITIONS_NONE: there is none of that name. */
 uint32_t hd_partitions_find(const struct hd_partitions *partitions, const char *name);
+/* Whether it has one of that type. */
+bool hd_partition_has(const struct hd_partition_row *partition, const struct hd_pools *pools, uint32_t type);
+/* Rule 4. HD_E_INPUT: one has a part of a type. */
+HD_MUST_USE enum hd_err hd_partitions_whole(const struct hd_partitions *partitions, const char *name,
+	const struct hd_pools *pools, struct hd_diag *diag);
 /* Whether one with these limits (hd_users_limits) may submit to it. */
 bool hd_partition_admits(const struct hd_partition_row *partition, const struct hd_users_limit *limit,
 	uint32_t nlimits);

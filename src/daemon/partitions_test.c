@@ -52,6 +52,24 @@ static void a_file_is_read_in_the_order_in_which_partitions_take_devices(void **
 	CHECK(hd_partition_limits(week, "ada", limit) == 0, "limits of week");
 }
 
+/* Lent devices come in any order: the first of a type may be in no partition. */
+static void where_devices_are_lent_partitions_have_whole_types(void **state)
+{
+	static const char parts[] = "partitions: {a: {devices: [fast:2]}, b: {devices: [slow]}}\n",
+		whole[] = "partitions: {a: {devices: [fast:3]}, b: {devices: [slow, fast-0, fast]}}\n";
+	struct hd_diag diag = { "" };
+	struct hd_partitions p;
+	(void)state;
+
+	CHECK(!hd_partitions_read(&p, "f", parts, sizeof parts - 1, &pools, &arena, &diag), "%s", diag.text);
+	CHECK(hd_partition_has(&p.of[0], &pools, 0) && !hd_partition_has(&p.of[0], &pools, 1), "a has fast");
+	CHECK(!hd_partition_has(&p.of[1], &pools, 0) && hd_partition_has(&p.of[1], &pools, 1), "b has slow");
+	CHECK(hd_partitions_whole(&p, "f", &pools, &diag) == HD_E_INPUT &&
+		strstr(diag.text, "f: partition a has 2 of 3 fast"), "%s", diag.text);
+	CHECK(!hd_partitions_read(&p, "f", whole, sizeof whole - 1, &pools, &arena, &diag), "%s", diag.text);
+	CHECK(!hd_partitions_whole(&p, "f", &pools, &diag), "%s", diag.text);
+}
+
 static void a_file_that_means_nothing_is_refused_with_its_place(void **state)
 {
 	static const struct { const char *text, *says; } rows[] = {
@@ -99,6 +117,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_file_is_read_in_the_order_in_which_partitions_take_devices,
 			begin, end),
+		cmocka_unit_test_setup_teardown(where_devices_are_lent_partitions_have_whole_types, begin,
+			end),
 		cmocka_unit_test_setup_teardown(a_file_that_means_nothing_is_refused_with_its_place, begin,
 			end),
 	};
