@@ -485,6 +485,7 @@ static enum hd_err feed_tasks(struct hd_daemon *d, const struct hd_dispatch_even
 		enum hd_err one = row.state == HD_DISPATCH_OPEN ? daemon_feed(d, &event, NULL, NULL, &why) :
 			HD_E_INVAL;
 		*n += !one;
+		d->took_in += !one;
 		if (one && one != HD_E_INVAL && one != HD_E_NOTFOUND)
 			err = hd_fail(diag, one, "%s", why.text);
 	}
@@ -858,10 +859,12 @@ int64_t daemon_answer_ns(const struct hd_daemon *d)
 	return d->by && d->answer_ns < HD_DAEMON_ANSWER_NS ? d->answer_ns : HD_DAEMON_ANSWER_NS;
 }
 
-/* Those that may take long in this thread: they ask a policy, walk a round again, take in many jobs. */
+/* Those that may take long in this thread: they ask a policy, walk a round again, take in many jobs, change
+ * all tasks of an array. Cancelling ends, and is not waited for. */
 static bool is_costly(const char *what)
 {
-	static const char *const costly[] = { "explain", "waiting", "whatif", "submit", "continue", "scale" };
+	static const char *const costly[] = { "explain", "waiting", "whatif", "submit", "continue", "scale",
+		"hold", "release" };
 	bool any = false;
 
 	for (size_t i = 0; i < sizeof costly / sizeof *costly; i++)

@@ -111,7 +111,7 @@ struct hd_daemon {
 	const struct hd_caller *by;
 	const char *what;
 	int64_t answer_ns;                /* of a policy's time, that its user may have for it */
-	uint32_t took_in;                 /* jobs, by it */
+	uint32_t took_in;                 /* jobs, by it; also those that it changed */
 	struct hd_allowance allowance;    /* of this thread, by user */
 	uint32_t nwatches, watches_cap, next_watch;      /* next: to be looked at first */
 	/* the greatest id of a folder that was in DIR/runs, whether the store knows of it or not */

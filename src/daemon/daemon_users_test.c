@@ -161,7 +161,8 @@ static enum hd_err ask_as(struct hd_daemon *d, const struct hd_caller *by, const
 /* Of a question without a job the scheduler says that, if it looks at the question at all. */
 static void a_user_that_took_all_its_time_waits_and_others_are_answered(void **state)
 {
-	static const char *const costly[] = { "explain", "whatif", "submit", "continue", "scale", "waiting" };
+	static const char *const costly[] = { "explain", "whatif", "submit", "continue", "scale", "waiting",
+		"hold", "release" };
 	struct hd_clock clock = { &standing };
 	struct hd_daemon d = { .spec = &spec, .fs = &fs, .users = &users, .clock = &clock };
 	const struct hd_caller ada = { .uid = ADA }, bob = { .uid = BOB },
@@ -179,6 +180,7 @@ static void a_user_that_took_all_its_time_waits_and_others_are_answered(void **s
 			strstr(diag.text, "heddle sched whatif"), "%s", diag.text);
 	}
 	assert_int_equal(ask_as(&d, &ada, "me", &diag), HD_OK);
+	assert_int_equal(ask_as(&d, &ada, "cancel", &diag), HD_E_INVAL);
 	assert_int_equal(ask_as(&d, &bob, "explain", &diag), HD_E_INVAL);
 	assert_int_equal(ask_as(&d, &root, "explain", &diag), HD_E_INVAL);
 	for (int i = 0; i < 10; i++)
