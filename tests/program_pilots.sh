@@ -75,7 +75,8 @@ are RUNNING 2 || failed "not 2 nodes: $(states)"
 passed "nodes are asked for as a job comes, those of the faster type"
 
 slurm_preempts v1
-await grep -q 'was taken back' serve.log || failed "a node that is preempted is not missed: $(cat serve.log)"
+await grep -qE "v1, .*(was taken back|is gone)" serve.log ||
+	failed "a node that is preempted is not missed: $(cat serve.log)"
 ! grep -q '"kind":"lost"' "$dir"/runs/1-tiny/events.ndjson ||
 	failed "a preempted worker is lost: it did not leave"
 runs_again() { is 1 running && [ "$(grep -c '^>> start  job 1' serve.log)" -ge 2 ]; }
