@@ -65,17 +65,35 @@ bool hd_ticks_usable(void)
 	return n == 4 && !memcmp(text, "tsc\n", 4);
 }
 
+/* What the counter says of the time since the last measurement, and the kernel's clock, by the known rate. */
+static bool agrees(const struct hd_ticks_rate *rate, uint64_t tick, uint64_t ns, uint64_t mult)
+{
+	const double real = (double)(ns - rate->last_ns),
+		said = (double)(tick - rate->last_tick) * (double)mult * 0x1p-32,
+		off = said > real ? said - real : real - said;
+
+	return tick > rate->last_tick && off <= 2 * (double)HD_TICKS_OFF_NS + real * HD_TICKS_RATE_OFF;
+}
+
+static void begin(struct hd_ticks_rate *rate, uint64_t tick, uint64_t ns)
+{
+	atomic_store_explicit(&rate->mult, 0, memory_order_relaxed);
+	rate->first_tick = tick;
+	rate->first_ns = ns;
+}
+
 void hd_ticks_measure(struct hd_ticks_rate *rate)
 {
+	const uint64_t known = atomic_load_explicit(&rate->mult, memory_order_relaxed);
 	uint64_t tick, ns;
 
-	if (!look(&tick, &ns, atomic_load_explicit(&rate->mult, memory_order_relaxed)))
+	if (!look(&tick, &ns, known))
 		return;
-	if (!rate->first_tick) {
-		rate->first_tick = tick;
-		rate->first_ns = ns;
-	}
-	if (tick <= rate->first_tick || ns - rate->first_ns < HD_TICKS_KNOWN_NS)
+	if (!rate->first_tick || tick <= rate->last_tick || (known && !agrees(rate, tick, ns, known)))
+		begin(rate, tick, ns);
+	rate->last_tick = tick;
+	rate->last_ns = ns;
+	if (ns - rate->first_ns < HD_TICKS_KNOWN_NS)
 		return;
 	const double mult = (double)(ns - rate->first_ns) / (double)(tick - rate->first_tick) * 0x1p32;
 	const double span = (double)HD_TICKS_SPAN_NS * 0x1p32 / mult;

@@ -10,7 +10,9 @@
  *    that took longer than HD_TICKS_OFF_NS, since its thread was interrupted, is no anchor.
  * 3. While the rate is not known every look asks the kernel: HD_TICKS_KNOWN_NS from the first measurement on;
  *    on a machine whose kernel does not keep time by the counter (its clocksource is not tsc) for ever. What
- *    a tick takes is measured from the first measurement to the last, so that it gets better.
+ *    a tick takes is measured from the first measurement to the last, so that it gets better. Where the two
+ *    clocks disagree between two measurements by more than HD_TICKS_RATE_OFF it begins again: one of them
+ *    stood still or was set (a machine that slept, or was moved), and what is measured over that is wrong.
  *
  * Threads: a value belongs to one at a time; measuring to one; all else any. */
 #ifndef HD_SYS_TICKS_H
@@ -23,12 +25,14 @@
 #define HD_TICKS_OFF_NS   UINT64_C(400)
 #define HD_TICKS_SPAN_NS  UINT64_C(1000000)
 #define HD_TICKS_KNOWN_NS UINT64_C(20000000)
+#define HD_TICKS_RATE_OFF 1e-4
 
 /* Zeros: nothing is known. */
 struct hd_ticks_rate {
 	_Atomic uint64_t mult;            /* ns of 2^32 ticks; 0: not known */
 	_Atomic uint64_t span;            /* ticks of HD_TICKS_SPAN_NS */
-	uint64_t first_tick, first_ns;    /* of the thread that measures */
+	/* of the thread that measures */
+	uint64_t first_tick, first_ns, last_tick, last_ns;
 };
 
 /* Zeros: no anchor yet. */

@@ -99,6 +99,30 @@ static void a_wrong_rate_is_wrong_for_a_span(void **state)
 		check_look(&ticks, &rate, HD_TICKS_SPAN_NS + HD_TICKS_OFF_NS);
 }
 
+/* As if the counter had gone on while the kernel's clock stood still, for long, or for a ms; or was set back.
+ */
+static void a_machine_that_slept_is_measured_again(void **state)
+{
+	static const int64_t slept[] = { 3600ll << 31, 1ll << 31, -(1ll << 31), 1ll << 22 };      /* ticks */
+	struct hd_ticks_rate rate;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof slept / sizeof *slept; i++) {
+		if (!known(&rate))
+			SKIP("this kernel does not keep time by the processor's counter");
+		const double mult = (double)rate.mult;
+		rate.first_tick -= (uint64_t)slept[i];
+		rate.last_tick -= (uint64_t)slept[i];
+		for (int k = 0; k < 10 || (k < 100 && !rate.mult); k++) {
+			hd_ticks_measure(&rate);
+			const double now = (double)rate.mult;
+			assert_true(!rate.mult || (now > mult * 0.999 && now < mult * 1.001));
+			pass_ns(HD_TICKS_KNOWN_NS / 4);
+		}
+		assert_true(rate.mult);           /* it is known again */
+	}
+}
+
 static void an_old_anchor_is_made_again(void **state)
 {
 	struct hd_ticks_rate rate;
@@ -121,6 +145,7 @@ int main(void)
 		cmocka_unit_test(a_look_is_never_before_the_last),
 		cmocka_unit_test(without_a_rate_the_kernel_is_asked),
 		cmocka_unit_test(a_wrong_rate_is_wrong_for_a_span),
+		cmocka_unit_test(a_machine_that_slept_is_measured_again),
 		cmocka_unit_test(an_old_anchor_is_made_again),
 	};
 
