@@ -87,7 +87,7 @@ void hd_ticks_measure(struct hd_ticks_rate *rate)
 	const uint64_t known = atomic_load_explicit(&rate->mult, memory_order_relaxed);
 	uint64_t tick, ns;
 
-	if (!look(&tick, &ns, known))
+	if (rate->forgotten || !look(&tick, &ns, known))
 		return;
 	if (!rate->first_tick || tick <= rate->last_tick || (known && !agrees(rate, tick, ns, known)))
 		begin(rate, tick, ns);
@@ -106,5 +106,5 @@ void hd_ticks_measure(struct hd_ticks_rate *rate)
 void hd_ticks_forget(struct hd_ticks_rate *rate)
 {
 	atomic_store_explicit(&rate->mult, 0, memory_order_relaxed);
-	rate->first_tick = 0;
+	rate->forgotten = true;
 }

@@ -33,6 +33,7 @@ struct hd_ticks_rate {
 	_Atomic uint64_t span;            /* ticks of HD_TICKS_SPAN_NS */
 	/* of the thread that measures */
 	uint64_t first_tick, first_ns, last_tick, last_ns;
+	bool forgotten;
 };
 
 /* Zeros: no anchor yet. */
@@ -43,6 +44,6 @@ uint64_t hd_ticks_ns(struct hd_ticks *ticks, const struct hd_ticks_rate *rate);
 bool hd_ticks_usable(void);
 /* Now and then, while they are usable; a first time soon. */
 void hd_ticks_measure(struct hd_ticks_rate *rate);
-void hd_ticks_forget(struct hd_ticks_rate *rate);        /* they no longer are */
+void hd_ticks_forget(struct hd_ticks_rate *rate);        /* they no longer are: for good */
 
 #endif
