@@ -563,12 +563,19 @@ class World:
             fail('job', i, 'is cancelled, and no user asked for it:', j['why'])
         try:
             with open(j['run'] + '/metrics.ndjson') as f:
-                seen = [json.loads(line)['step'] for line in f]
+                lines = [json.loads(line) for line in f]
+            with open(j['run'] + '/events.ndjson') as f:
+                back = '"kind":"restore"' in f.read()       # a busy machine lost the last worker
         except FileNotFoundError:
-            seen = []
-        if len(seen) != len(set(seen)):
+            lines, back = [], False
+        seen, loss = [line['step'] for line in lines], {}
+        if len(seen) != len(set(seen)) and not back:
             fail('steps of job', i, 'are recorded twice:', [s for s, n in collections.Counter(
                 seen).items() if n > 1][:5])
+        for line in lines:
+            if loss.setdefault(line['step'], line['loss']) != line['loss']:
+                fail('step', line['step'], 'of job', i, 'has two losses')
+        seen = set(seen)
         if state != 'done':
             return
         last = order.goes_on.body['until'] if order.goes_on and order.goes_on.ids else steps
