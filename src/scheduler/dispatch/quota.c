@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/grow.h"
 #include "scheduler/dispatch/int.h"
 #include "scheduler/rounds_why.h"
@@ -65,28 +66,40 @@ static uint32_t less(uint32_t most, uint32_t by)
 	return most == UINT32_MAX ? most : most > by ? most - by : 0;
 }
 
-/* A walk knows the jobs of its own part alone: so those of others count as they are, or are meant to be. */
+struct quota_share { uint32_t devices, running; };
+
+static void add_share(const struct live *j, struct quota_share *share)
+{
+	uint32_t held = dispatch_leased(j) ? j->lease.n : 0;
+
+	for (uint32_t k = 0; k < j->row.nlimits; k++) {
+		share[j->quota[k]].devices += held > j->ntarget ? held : j->ntarget;
+		share[j->quota[k]].running += held || j->ntarget;
+	}
+}
+
+/* A walk knows the jobs of its own part alone: so those of others count as they are, or are meant to be. Once
+ * over the jobs, of which there may be as many thousands as there are quotas. */
 enum hd_err dispatch_share_quotas(struct hd_dispatch *d, const struct live_part *p, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
-	for (uint32_t q = 0; q < d->nquotas && d->nparts > 1 && !err; q++) {
+	if (d->nparts == 1 || !d->nquotas)
+		return HD_OK;
+	struct quota_share *others = hd_alloc(d->nquotas * sizeof *others);
+	if (!others)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for %u quotas", d->nquotas);
+	memset(others, 0, d->nquotas * sizeof *others);
+	for (uint32_t i = 0; i < d->njobs; i++)
+		if (dispatch_part(d, d->job[i]) != p)
+			add_share(d->job[i], others);
+	for (uint32_t q = 0; q < d->nquotas && !err; q++) {
 		const struct hd_dispatch_limit *most = &d->quota[q];
-		uint32_t devices = 0, running = 0;
-		if (most->devices == UINT32_MAX && most->running == UINT32_MAX)
-			continue;
-		for (uint32_t i = 0; i < d->njobs; i++) {
-			const struct live *j = d->job[i];
-			uint32_t held = dispatch_leased(j) ? j->lease.n : 0;
-			for (uint32_t k = 0; k < j->row.nlimits && dispatch_part(d, j) != p; k++)
-				if (j->quota[k] == q) {
-					devices += held > j->ntarget ? held : j->ntarget;
-					running += held || j->ntarget;
-				}
-		}
-		err = hd_rounds_limit(p->rounds, q, less(most->devices, devices),
-			less(most->running, running), diag);
+		if (most->devices != UINT32_MAX || most->running != UINT32_MAX)
+			err = hd_rounds_limit(p->rounds, q, less(most->devices, others[q].devices),
+				less(most->running, others[q].running), diag);
 	}
+	hd_free(others);
 	return err;
 }
 
