@@ -186,7 +186,7 @@ class World:
             body['array'] = r.choice(['0-2%1', '0-3%2', '1,3'])
             body['name'] += '-{index}'
         elif draw < 0.3:
-            body['scale'] = {'ada': 2, 'bob': 1, 'cyd': r.choice([2, 3])}[user]
+            body['scale'] = {'ada': 2, 'bob': 1, 'cyd': 2}[user]
             body['max'] = body['scale']
         elif draw < 0.4 and kind:
             order.until = body['until'] = PAUSE
