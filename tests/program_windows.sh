@@ -68,7 +68,7 @@ expect 2 heddle drain a-0 --dir "$dir" --reason again
 # A job that takes its steps while its devices are taken away has the bits of one that was left alone.
 expect 0 heddle cancel 1 --dir "$dir"
 reaches 1 cancelled
-expect 0 heddle submit job.yaml --dir "$dir" -q                          # 2
+expect 0 heddle submit job.yaml --dir "$dir" -q -s workers.pace="1 ms"   # 2
 goes_to 2 a-1
 expect 0 heddle drain a --dir "$dir" --reason floor
 goes_to 2 b-0
@@ -111,7 +111,8 @@ expect 2 heddle submit job.yaml --dir "$dir" --partition frist
 grep -q "did you mean first" err || failed "no hint: $(cat err)"
 expect 2 heddle submit job.yaml --dir "$dir" --partition first --time 2h
 expect 0 heddle drain b-0 --dir "$dir" --reason fans
-expect 0 heddle submit job.yaml --dir "$dir" -q --name moved -s checkpoint.every="60 s"    # 4
+expect 0 heddle submit job.yaml --dir "$dir" -q --name moved -s checkpoint.every="60 s" \
+	-s workers.pace="1 ms"                                            # 4
 goes_to 4 a-0
 expect 0 heddle drain a-1 --dir "$dir" --reason fans
 expect 0 heddle submit long.yaml --dir "$dir" -q --partition first       # 5
