@@ -117,8 +117,9 @@ has_bits_of_one orphan long.yaml "the coordinator killed"
 says 'digest logs agree'
 passed "a coordinator that is killed is replaced by a member"
 
-# both holders of some slots at once: the others give up and begin again from the newest checkpoint
-"$HEDDLE_BIN" run long.yaml --out lost --workers 4 --devices 1 -q 2>log &
+# both holders of some slots at once: the others give up and begin again from the newest checkpoint. There are
+# so many buckets that any two workers hold one
+"$HEDDLE_BIN" run long.yaml --out lost --workers 4 --devices 1 -q -s comm.buckets=16KiB 2>log &
 run=$!
 reach lost 80
 two=$(pids lost | tail -n 2)
