@@ -22,6 +22,7 @@
 #include "sys/cgroup.h"
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "sys/signal.h"
 
 static const int signal_of[] = {
 	[HD_PROC_TERM] = SIGTERM, [HD_PROC_KILL] = SIGKILL, [HD_PROC_INT] = SIGINT, [HD_PROC_STOP] = SIGSTOP,
@@ -445,13 +446,14 @@ enum hd_err hd_proc_program(char *at, size_t cap, struct hd_diag *diag)
 /* A handler of this program is none of the next one's: the system resets it. */
 enum hd_err hd_proc_become(const char *const *argv, struct hd_diag *diag)
 {
-	sigset_t none, was;
+	sigset_t was;
 
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, &was);
+	(void)pthread_sigmask(SIG_SETMASK, NULL, &was);
+	hd_signal_hold();
 	execve(argv[0], (char *const *)(uintptr_t)argv, environ);
 	int error = errno;
-	(void)sigprocmask(SIG_SETMASK, &was, NULL);
+	hd_signal_hold_not();
+	(void)pthread_sigmask(SIG_SETMASK, &was, NULL);
 	return hd_fail_errno(diag, error, "go on as", argv[0]);
 }
 

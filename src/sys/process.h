@@ -93,7 +93,8 @@ bool hd_pid_lives(int pid);
 void hd_proc_finish(struct hd_proc *proc);                /* takes zeroed and ended ones */
 
 /* This process goes on as another program, with its number, folder, environment, children and descriptors
- * 0-2, and no signal blocked. It returns only with an error, and then is as it was. */
+ * 0-2. A request to stop that has come, or comes meanwhile, is that program's (sys/signal.h). It returns only
+ * with an error, and then is as it was. */
 HD_MUST_USE enum hd_err hd_proc_become(const char *const *argv, struct hd_diag *diag);
 /* Children of this process, those too that a program started which it was before: as many as there is room
  * for. */

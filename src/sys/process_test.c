@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "sys/clock.h"
+#include "sys/signal.h"
 #include "tests/check.h"
 
 enum { TIMEOUT_S = 60 };
@@ -116,6 +118,55 @@ static void the_child_has_no_signal_blocked_or_ignored(void **state)
 	assert_true(signal(SIGTERM, SIG_IGN) != SIG_ERR);
 	assert_int_equal(caught(argv, NULL, text, sizeof text), 128 + SIGTERM);
 	assert_true(signal(SIGTERM, SIG_DFL) != SIG_ERR);
+}
+
+/* Of a child that had a request to stop and goes on as `argv`: its exit code, and what it said. */
+static int fate_of_become(const char *const *argv, char *text, size_t cap)
+{
+	int ends[2], status;
+	size_t n = 0;
+	ssize_t got;
+
+	fflush(NULL);
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (!child) {
+		if (dup2(ends[1], 1) != 1 || hd_signal_install(NULL))
+			_exit(1);
+		raise(SIGTERM);
+		if (!hd_proc_become(argv, NULL))
+			_exit(2);
+		/* still this program, with the first request */
+		_exit(hd_signal_stop() == HD_STOP_PREEMPT && hd_signal_number() == SIGTERM ? 33 : 3);
+	}
+	close(ends[1]);
+	while (n + 1 < cap && (got = read(ends[0], text + n, cap - 1 - n)) > 0)
+		n += (size_t)got;
+	text[n] = '\0';
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status), "ended by signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status);
+}
+
+static bool has_term(const char *text, const char *mask)
+{
+	const char *at = strstr(text, mask);
+
+	assert_non_null(at);
+	return strtoull(at + strlen(mask), NULL, 16) >> (SIGTERM - 1) & 1;
+}
+
+static void a_request_to_stop_is_of_the_program_that_a_process_becomes(void **state)
+{
+	static const char *const cat[] = { "/bin/cat", "/proc/self/status", NULL };
+	static const char *const none[] = { "/bin/there-is-none", NULL };
+	char text[8192];
+
+	(void)state;
+	assert_int_equal(fate_of_become(cat, text, sizeof text), 0);
+	assert_true(has_term(text, "SigBlk:") && has_term(text, "SigPnd:"));
+	assert_int_equal(fate_of_become(none, text, sizeof text), 33);
 }
 
 /* The one that goes on tells its session, and that it has begun, or ends before. */
@@ -441,6 +492,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_child_has_our_environment_and_what_is_added),
 		cmocka_unit_test(the_child_has_three_descriptors_and_a_session_of_its_own),
 		cmocka_unit_test(the_child_has_no_signal_blocked_or_ignored),
+		cmocka_unit_test(a_request_to_stop_is_of_the_program_that_a_process_becomes),
 		cmocka_unit_test(a_process_that_detaches_goes_on_in_a_session_of_its_own),
 		cmocka_unit_test(who_is_tied_ends_with_what_it_started_when_the_tie_is_cut),
 		cmocka_unit_test(who_detaches_ends_when_its_tie_is_cut),

@@ -1,11 +1,13 @@
 #include "sys/signal.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sys/file.h"
@@ -171,9 +173,41 @@ static bool is_ignored(int number)
 	return number == SIGHUP && !sigaction(number, NULL, &action) && action.sa_handler == SIG_IGN;
 }
 
+static void stops(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < N_STOP_SIGNALS; i++)
+		sigaddset(set, stop_signals[i].number);
+}
+
+void hd_signal_hold(void)
+{
+	sigset_t set;
+
+	stops(&set);
+	(void)pthread_sigmask(SIG_SETMASK, &set, NULL);
+	if (hd_signal_number())
+		(void)raise(hd_signal_number());        /* of this thread: others do not hold it */
+}
+
+void hd_signal_hold_not(void)
+{
+	static const struct timespec at_once;
+	sigset_t set;
+
+	sigemptyset(&set);
+	if (hd_signal_number()) {                 /* its own, once more: it is not a second one */
+		sigaddset(&set, hd_signal_number());
+		(void)sigtimedwait(&set, NULL, &at_once);
+	}
+	stops(&set);
+	(void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 enum hd_err hd_signal_install(struct hd_diag *diag)
 {
 	enum hd_err err = install(SIGCONT, on_nothing, diag);
+	sigset_t held;
 
 	if (!err)
 		err = install(SIGPIPE, SIG_IGN, diag);
@@ -182,6 +216,9 @@ enum hd_err hd_signal_install(struct hd_diag *diag)
 	for (size_t i = 0; !err && i < N_STOP_SIGNALS; i++)
 		if (!is_ignored(stop_signals[i].number))
 			err = install(stop_signals[i].number, on_stop_signal, diag);
+	stops(&held);
+	if (!err)
+		(void)pthread_sigmask(SIG_UNBLOCK, &held, NULL);
 	return err;
 }
 

@@ -25,7 +25,13 @@
 
 enum hd_stop { HD_STOP_NONE, HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
 
+/* Lets those come, too, that were held. */
 HD_MUST_USE enum hd_err hd_signal_install(struct hd_diag *diag);
+/* For a process that goes on as another program: requests to stop wait from here on, one that has come too,
+ * until that program installs its handlers. All other signals come. */
+void hd_signal_hold(void);
+/* It goes on as this program: requests come again. What has come before is known already. */
+void hd_signal_hold_not(void);
 enum hd_stop hd_signal_stop(void);
 int hd_signal_number(void);               /* the signal of the request; 0: none */
 const char *hd_signal_name(int number);   /* "SIGTERM"; of other numbers "signal" */

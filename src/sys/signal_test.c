@@ -54,6 +54,27 @@ static void the_first_signal_asks_to_stop(void **state)
 		CHECK(fate(asks[i].number, asks[i].stop, 0) == STOP_RIGHT, "%s", asks[i].name);
 }
 
+/* As of a program that another process became while it had a request. */
+static void a_request_that_was_held_comes_with_the_handlers(void **state)
+{
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		fflush(NULL);
+		pid_t child = fork();
+		if (!child) {
+			hd_signal_hold();
+			raise(asks[i].number);
+			_exit(!hd_signal_number() && !hd_signal_install(NULL) &&
+				hd_signal_number() == asks[i].number && hd_signal_stop() == asks[i].stop ?
+				STOP_RIGHT : STOP_WRONG);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == STOP_RIGHT, "%s", asks[i].name);
+	}
+}
+
 static void the_second_signal_leaves_at_once(void **state)
 {
 	(void)state;
@@ -259,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_signal_asks_to_stop),
+		cmocka_unit_test(a_request_that_was_held_comes_with_the_handlers),
 		cmocka_unit_test(the_second_signal_leaves_at_once),
 		cmocka_unit_test(an_end_of_the_terminal_that_is_ignored_stays_so),
 		cmocka_unit_test(a_stop_of_our_own_leaves_the_first_signal_harmless),
