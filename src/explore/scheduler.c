@@ -60,7 +60,8 @@ static bool writes_our_log(struct explore *x, int64_t pid)
 	snprintf(path, sizeof path, "%s/sweeps/.scheduler.log", x->spec->dir);
 	snprintf(error, sizeof error, "/proc/%lld/fd/2", (long long)pid);
 	return !hd_fs_stat(x->spec->fs, path, &log, NULL) && !hd_fs_stat(x->spec->fs, error, &to, NULL) &&
-		log.kind == HD_FILE_REGULAR && to.kind == log.kind && to.inode == log.inode;
+		log.kind == HD_FILE_REGULAR && to.kind == log.kind &&
+		to.inode == log.inode && to.device == log.device;
 }
 
 static enum hd_err ask(struct explore *x, const char *method, const char *target, const char *body,

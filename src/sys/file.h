@@ -47,6 +47,7 @@ struct hd_stat {
 	int64_t size_bytes;
 	int64_t changed_wall_ns;          /* last change of the content */
 	uint64_t inode;                   /* another one under the same path is another file */
+	uint64_t device;                  /* the file system's: inodes are numbers in one */
 };
 
 struct hd_fs_space {                       /* of a file system */

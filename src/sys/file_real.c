@@ -223,6 +223,7 @@ static int real_stat(struct hd_fs *fs, const char *path, bool follow, struct hd_
 	out->size_bytes = st.st_size;
 	out->changed_wall_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	out->inode = st.st_ino;
+	out->device = st.st_dev;
 	return 0;
 }
 
