@@ -4,11 +4,12 @@
 
 static void waits(const char *text) { fprintf(stderr, ">> %s\n", text); }
 
-static struct hd_reach reach_of(struct hd_cmd *cmd)
+static struct hd_reach reach_in(struct hd_cmd *cmd, struct hd_arena *arena)
 {
-	return (struct hd_reach){ &cmd->fs, &cmd->clock, &cmd->arena,
-		cmd->args.has[HD_OPT_QUIET] ? NULL : waits };
+	return (struct hd_reach){ &cmd->fs, &cmd->clock, arena, cmd->args.has[HD_OPT_QUIET] ? NULL : waits };
 }
+
+static struct hd_reach reach_of(struct hd_cmd *cmd) { return reach_in(cmd, &cmd->arena); }
 
 enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, const struct hd_json **answer)
 {
@@ -17,11 +18,16 @@ enum hd_err hd_live_ask(struct hd_cmd *cmd, const char *run, const char *ask, co
 	return hd_reach_ask(&reach, run, ask, answer, &cmd->diag);
 }
 
-enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *live)
+enum hd_err hd_live_look_in(struct hd_cmd *cmd, struct hd_arena *arena, const char *run, struct hd_live *live)
 {
-	struct hd_reach reach = reach_of(cmd);
+	struct hd_reach reach = reach_in(cmd, arena);
 
 	return hd_reach_look(&reach, run, live, &cmd->diag);
+}
+
+enum hd_err hd_live_look(struct hd_cmd *cmd, const char *run, struct hd_live *live)
+{
+	return hd_live_look_in(cmd, &cmd->arena, run, live);
 }
 
 int hd_live_alone(struct hd_cmd *cmd, const char *run)

@@ -14,11 +14,14 @@
 #define TELL_NS INT64_C(5000000000)
 #define MEMBERS_NS INT64_C(60000000000)
 #define ASK_NS INT64_C(30000000000)               /* for another start of the same, if nothing came of it */
+enum { ASKS = 3 };                /* after which it is no accident that the coordinator is another program */
 
 struct upgrade {
 	struct hd_cmd *cmd;
 	const char *run;
-	struct hd_live live;
+	struct hd_live live, next;
+	struct hd_arena looks[2];         /* what `live` points to is in one, the other is of the next look */
+	uint32_t nlooks;
 	char program[HD_PATH_CAP];
 	struct hd_reach_misses misses;
 	int64_t said_ns;
@@ -41,10 +44,16 @@ static enum hd_err judge(struct upgrade *u)
 
 static enum hd_err look(struct upgrade *u)
 {
-	enum hd_err err = hd_live_look(u->cmd, u->run, &u->live);
+	struct hd_arena *in = &u->looks[u->nlooks % 2];
 
+	hd_arena_reset(in);
+	enum hd_err err = hd_live_look_in(u->cmd, in, u->run, &u->next);
 	if (hd_reach_missed(&u->misses, err))
 		return HD_E_AGAIN;
+	if (!err) {
+		u->live = u->next;
+		u->nlooks++;
+	}
 	return err;
 }
 
@@ -65,6 +74,7 @@ static enum hd_err change_coordinator(struct upgrade *u)
 	struct hd_json_writer w;
 	struct hd_text ask;
 	int64_t asked_ns = 0;
+	uint32_t nasked = 0;
 	enum hd_err err = HD_OK;
 
 	hd_text_init(&ask, &u->cmd->arena);
@@ -78,12 +88,23 @@ static enum hd_err change_coordinator(struct upgrade *u)
 	while (!err && !hd_pid_is_alike((int)u->live.coordinator)) {
 		int64_t now_ns = hd_clock_now_ns(&u->cmd->clock);
 		if (u->live.coordinator && (!asked_ns || now_ns - asked_ns > ASK_NS)) {
+			if (nasked == ASKS)
+				return hd_fail(&u->cmd->diag, HD_E_REFUSED, "the coordinator of %s, process "
+					"%lld, was asked %d times to go on as %s, and is another program: "
+					"that path is another file where it runs, or the program ends "
+					"there at once; %s/log says more, and the run goes on as it was",
+					u->run, (long long)u->live.coordinator, ASKS, u->program, u->run);
 			err = hd_live_ask(u->cmd, u->run, ask.at, &answer);
-			if (err == HD_E_AGAIN || hd_reach_missed(&u->misses, err))
+			if (err == HD_E_AGAIN || hd_reach_missed(&u->misses, err)) {
 				err = HD_OK;
-			else
+			} else {
 				asked_ns = now_ns;
+				nasked++;
+			}
 		}
+		if (now_ns - u->said_ns > TELL_NS)
+			say(u, "waits for another program in the place of the coordinator, process",
+				u->live.coordinator);
 		err = err ? err : pause(u);
 		err = err ? err : look(u);
 		err = err == HD_E_AGAIN ? HD_OK : err;
@@ -179,20 +200,16 @@ static enum hd_err change_worker(struct upgrade *u, int64_t id)
 	return err;
 }
 
-static enum hd_err verb_upgrade(struct hd_cmd *cmd)
+static enum hd_err upgrade(struct upgrade *u)
 {
-	struct upgrade *u = hd_arena_take(&cmd->arena, 1, sizeof *u);
+	struct hd_cmd *cmd = u->cmd;
 	const struct hd_live_worker *old;
 	uint32_t far = 0;
-
-	if (!u)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for an upgrade");
-	u->cmd = cmd;
-	u->run = cmd->args.pos[0];
-	u->newest = -1;
 	enum hd_err err = hd_proc_program(u->program, sizeof u->program, &cmd->diag);
+
 	err = err ? err : hd_signal_install(&cmd->diag);
 	err = err ? err : hd_live_look(cmd, u->run, &u->live);
+	u->said_ns = hd_clock_now_ns(&cmd->clock);
 	err = err ? err : judge(u);
 	u->members = u->live.members;
 	err = err ? err : change_coordinator(u);
@@ -220,6 +237,23 @@ static enum hd_err verb_upgrade(struct hd_cmd *cmd)
 			"program (heddle worker --join), then `heddle stop %s --worker N` for each\n", far,
 			u->run);
 	return HD_OK;
+}
+
+static enum hd_err verb_upgrade(struct hd_cmd *cmd)
+{
+	struct upgrade *u = hd_arena_take(&cmd->arena, 1, sizeof *u);
+
+	if (!u)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for an upgrade");
+	u->cmd = cmd;
+	u->run = cmd->args.pos[0];
+	u->newest = -1;
+	for (int i = 0; i < 2; i++)
+		hd_arena_init(&u->looks[i], 0);
+	enum hd_err err = upgrade(u);
+	for (int i = 0; i < 2; i++)
+		hd_arena_finish(&u->looks[i]);
+	return err;
 }
 
 const struct hd_verb hd_verb_upgrade = {
