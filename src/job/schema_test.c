@@ -159,8 +159,9 @@ static void every_example_fits(void **state)
 		fclose(file);
 		CHECK(len < sizeof text, "%s is longer", files.gl_pathv[i]);
 		const struct hd_yaml_node *job_of = yaml(files.gl_pathv[i], text, len);
-		if (!hd_yaml_find(job_of, "job"))
-			continue;         /* a cluster */
+		const struct hd_yaml_node *keys = hd_yaml_find(job_of, "job");
+		if (!keys || keys->kind != HD_YAML_MAP)
+			continue;         /* a cluster, or a sweep, which names its job's file */
 		CHECK(fits(job_of, root), "%s: %s", files.gl_pathv[i], where);
 		njobs++;
 	}
