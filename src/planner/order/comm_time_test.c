@@ -224,6 +224,7 @@ static void the_fastest_of_some_is_found(void **state)
 			&m.s.diag) == HD_OK, "%s", m.s.diag.text);
 		if (i == 7) {
 			assert_true(!ns && best.nbuckets == first.nbuckets);
+			hd_subject_finish(&m.s);
 			continue;
 		}
 		for (uint32_t k = 0; k < 4; k++) {
