@@ -137,7 +137,7 @@ passed "when all that hold some slots are lost, the newest checkpoint goes on"
 # one worker alone makes steps again that those before it, which held parts of the state, made together: what
 # each says of a step is the same
 "$HEDDLE_BIN" run long.yaml --out alone --workers 3 --devices 1 -q -s job.steps=1000000 \
-	-s checkpoint.every="1000000 steps" 2>log &
+	-s checkpoint.every="1000000 steps" -s comm.buckets=16KiB 2>log &
 run=$!
 reach alone 40
 kill -9 $(pids alone)
