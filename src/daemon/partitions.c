@@ -45,7 +45,7 @@ static enum hd_err bad(const struct partitions_reading *r, const struct hd_yaml_
 static enum hd_err is_kind(const struct partitions_reading *r, const struct hd_yaml_node *n,
 	enum hd_yaml_kind kind)
 {
-	return n->kind == kind ? HD_OK : bad(r, &n->at, "%.64s is a %s; it should be a %s",
+	return n->kind == kind ? HD_OK : bad(r, &n->at, "%.64s is %s; it should be %s",
 		n->key ? n->key : "this", hd_yaml_kind_name(n->kind), hd_yaml_kind_name(kind));
 }
 
