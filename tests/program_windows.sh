@@ -132,4 +132,18 @@ expect 0 heddle cancel 5 --dir "$dir"
 reaches 4 done
 same "$(heddle ckpt digest "$dir"/runs/4-tiny | sed 1q)" "$(heddle ckpt digest alone | sed 1q)" \
 	"bits of job 4"
+
+# a file that is gone is said; a job is judged by its own partition, not by the one that is first
+rm "$dir/partitions.yaml"
+gone() { ask /v1/status && grep -q '"partitions_wrong":"[^"]*is gone' out; }
+await gone || failed "nothing is said of a file that is gone: $(cat out)"
+cat >"$dir/partitions.yaml" <<END
+partitions:
+  one: {devices: [b], priority: 9}
+  two: {devices: [a], default: true}
+END
+await eval "ask /v1/status && grep -q '\"partitions_wrong\":\"\"' out" || failed "still wrong: $(cat out)"
+expect 0 heddle submit job.yaml --dir "$dir" --hold --scale 2                    # 7
+grep -q UNRUNNABLE err && failed "a job that fits its partition is unrunnable: $(cat err)"
+expect 0 heddle cancel 7 --dir "$dir"
 echo "windows: ok"

@@ -60,9 +60,10 @@ static const char *why_of(const struct hd_daemon *d, const struct hd_dispatch_jo
 	const struct hd_dispatch_lease *lease, struct job_texts *texts)
 {
 	bool waits = row->state == HD_DISPATCH_OPEN && lease->state == HD_LEASE_RELEASED;
+	const struct hd_dispatch_job *now = hd_dispatch_job(d->dispatch, row->id);     /* in a partition */
 	struct hd_dispatch_why why;
 
-	if (waits && hd_dispatch_unrunnable(d->dispatch, row, texts->why))
+	if (waits && hd_dispatch_unrunnable(d->dispatch, now ? now : row, texts->why))
 		return texts->why;
 	if (!waits || !hd_dispatch_kept_back(d->dispatch, row->id, &why))
 		return row->why;

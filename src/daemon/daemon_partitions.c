@@ -14,6 +14,7 @@ struct daemon_partitions {
 	struct hd_dispatch_partition is[HD_DISPATCH_PARTITIONS];
 	struct hd_arena arena;
 	struct hd_stat seen;              /* of the file, good or bad */
+	bool gone;                        /* the file, since it was seen */
 	char wrong[300];                  /* what is wrong with the file since; "": nothing */
 };
 
@@ -104,9 +105,16 @@ void daemon_look_at_partitions(struct hd_daemon *d)
 	struct hd_stat stat;
 	char text[80];
 
-	if (!look(d, &stat) || (stat.inode == p->seen.inode && stat.size_bytes == p->seen.size_bytes &&
-		stat.changed_wall_ns == p->seen.changed_wall_ns))
+	if (!look(d, &stat)) {
+		if (p->now.n && !p->gone)
+			say_wrong(d, HD_PARTITIONS_FILE " is gone");
+		p->gone = true;
 		return;
+	}
+	if (!p->gone && stat.inode == p->seen.inode && stat.size_bytes == p->seen.size_bytes &&
+		stat.changed_wall_ns == p->seen.changed_wall_ns)
+		return;
+	p->gone = false;
 	p->seen = stat;
 	hd_arena_init(&arena, 0);
 	enum hd_err err = read_file(d, &now, &arena, &diag);

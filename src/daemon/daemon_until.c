@@ -101,7 +101,8 @@ static void take_rates(struct hd_dispatch_job *row, const struct hd_dispatch_job
 
 /* What the run is, and what was said and measured of it, stays. */
 static enum hd_err make_row(struct hd_daemon *d, const struct hd_json *ask, const struct hd_job *job,
-	const struct hd_dispatch_job *before, struct hd_dispatch_job *row, struct hd_diag *diag)
+	const char *partition, const struct hd_dispatch_job *before, struct hd_dispatch_job *row,
+	struct hd_diag *diag)
 {
 	enum hd_err err = daemon_read_row(d, ask, job, row, diag);
 
@@ -114,6 +115,7 @@ static enum hd_err make_row(struct hd_daemon *d, const struct hd_json *ask, cons
 	row->done = before->done;
 	row->leases = before->leases;
 	take_rates(row, before);
+	snprintf(row->partition, sizeof row->partition, "%s", partition);
 	return daemon_fits(d, row, diag);
 }
 
@@ -147,7 +149,7 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 		err = read_job(d, of.run, job, &arena, diag);
 	daemon_unlend(as);
 	if (!err)
-		err = make_row(d, ask, job, &before, row, diag);
+		err = make_row(d, ask, job, of.partition, &before, row, diag);
 	if (!err)
 		err = daemon_check_quota(d, &of, row, 0, diag);
 	if (!err)
