@@ -12,9 +12,11 @@
  * new or returned coordinator repeats SEND_STATE: the transfer goes on. The loss of the link to a joiner
  * may be noticed after SEND_STATE, so a named joiner is served whenever it asks. Its requests say
  * whether it goes on: chunk 0 starts over; a number beyond what was sent belongs to a transfer that has
- * ended. */
+ * ended. A source keeps no request that it cannot serve yet: SYNC may reach the joiner before SEND_STATE
+ * reaches the source. When it can, it invites: a request without content, upon which the joiner repeats its
+ * own; the pause after which one is repeated without that is as long as a loss takes to be seen. */
 
-enum { HD_ASK_BYTES = 16 };               /* u64 number of the chunk, u64 request to answer */
+enum { HD_ASK_BYTES = 16 };               /* u64 number of the chunk, u64 request to answer; none: invites */
 
 /* ---- the source ---- */
 
@@ -58,6 +60,13 @@ static void end(struct hd_elastic *e, struct hd_transfer_out *t)
 	give_transfer(e, t, false);
 }
 
+/* A joiner whose link is down asks when it is up. */
+static void invite(struct hd_elastic *e, uint32_t joiner)
+{
+	if (hd_hub_is_up(&e->hub, joiner) && hd_hub_tell(&e->hub, joiner, HD_ASK_ID, 0, NULL, 0, NULL))
+		return;                   /* it repeats its request by itself, later */
+}
+
 /* An entry is free once the compute thread has released it and nothing of it is being sent. */
 static bool is_free(const struct hd_transfer_out *t)
 {
@@ -77,9 +86,10 @@ static void begin(struct hd_elastic *e, uint32_t joiner)
 		t->made = t->ended = t->let_go = false;
 		t->taken = 0;
 		give_transfer(e, t, true);
+		invite(e, joiner);
 		return;
 	}
-	/* all entries are in use: the joiner asks again, and one becomes free */
+	/* all entries are in use: one becomes free, and the joiner is invited */
 }
 
 static bool is_named(const struct hd_elastic *e, uint32_t joiner)
@@ -116,6 +126,14 @@ void hd_elastic_send_state(struct hd_elastic *e, uint32_t joiner, bool on)
 		begin(e, joiner);
 }
 
+/* Joiners that found all entries in use: now one is free. */
+static void invite_others(struct hd_elastic *e)
+{
+	for (uint32_t i = 0; i < e->nnamed; i++)
+		if (!transfer_to(e, e->named[i]))
+			invite(e, e->named[i]);
+}
+
 /* Members that hold have no boundaries; the workers they wait for may have to sync from them. */
 void hd_elastic_send_state_standing(struct hd_elastic *e)
 {
@@ -146,6 +164,8 @@ void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done
 		t->made = true;
 	else
 		t->let_go = true;
+	if (done->command.worker != HD_NOBODY && is_free(t))
+		invite_others(e);
 	hd_elastic_answer(e);
 }
 
@@ -222,6 +242,8 @@ void hd_elastic_chunk_sent(struct hd_elastic *e, const struct hd_sent *sent)
 			out->sending = false;
 			if (t->ended)
 				let_go_of(out);
+			if (is_free(t))
+				invite_others(e);
 			return;
 		}
 }
@@ -274,6 +296,15 @@ void hd_elastic_ask(struct hd_elastic *e)
 		return;
 	for (uint32_t i = 0; i < HD_ELASTIC_ASKED; i++)
 		ask_for(e, e->next_chunk + i, now);
+}
+
+void hd_elastic_invited(struct hd_elastic *e, uint32_t source)
+{
+	if (source != e->source)
+		return;
+	for (uint32_t i = 0; i < HD_ELASTIC_CHUNKS; i++)
+		e->chunk[i].asked_ns = INT64_MIN / 2;
+	hd_elastic_ask(e);
 }
 
 void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step)

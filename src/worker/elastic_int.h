@@ -272,6 +272,8 @@ void hd_elastic_send_state_standing(struct hd_elastic *e);         /* now and th
 /* TRANSFER is done */
 void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done *done);
 void hd_elastic_asked(struct hd_elastic *e, uint32_t joiner, const uint8_t *bytes, uint32_t len);
+/* the source serves this joiner from now on: what it asked before may have been dropped */
+void hd_elastic_invited(struct hd_elastic *e, uint32_t source);
 void hd_elastic_answer(struct hd_elastic *e);         /* sends chunks that are requested and ready */
 void hd_elastic_chunk_sent(struct hd_elastic *e, const struct hd_sent *sent);
 void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step);

@@ -107,7 +107,10 @@ static void on_message(void *self, const struct hd_message *m)
 		return;
 	}
 	if (m->id == HD_ASK_ID) {
-		hd_elastic_asked(e, m->worker, m->bytes, m->len);
+		if (m->len)
+			hd_elastic_asked(e, m->worker, m->bytes, m->len);
+		else
+			hd_elastic_invited(e, m->worker);
 		return;
 	}
 	hd_arena_reset(&e->messages);

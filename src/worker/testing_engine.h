@@ -293,6 +293,7 @@ void hd_elastic_transfer_done(struct hd_elastic *e, const struct hd_command_done
 	(void)done; }
 void hd_elastic_asked(struct hd_elastic *e, uint32_t learner, const uint8_t *bytes, uint32_t len) { (void)e;
 	(void)learner; (void)bytes; (void)len; }
+void hd_elastic_invited(struct hd_elastic *e, uint32_t source) { (void)e; (void)source; }
 void hd_elastic_answer(struct hd_elastic *e) { (void)e; }
 void hd_elastic_chunk_sent(struct hd_elastic *e, const struct hd_sent *sent) { (void)e; (void)sent; }
 void hd_elastic_sync(struct hd_elastic *e, uint32_t source, uint64_t step) { (void)e; (void)source;
