@@ -276,7 +276,11 @@ job: {name: gpt, seed: 5, steps: $1}
 model: {use: "builtin:gpt", args: {layers: 1, width: 16, heads: 2, context: 8, vocab: 32, dropout: 0.1}}
 data: {kind: synthetic, count: 60}
 batch: {global: 14, virtual_nodes: 7, normalize: token}
-optim: {kind: adam, lr: 1e-2, schedule: {kind: linear, warmup: 2}}
+optim:
+  kind: adam
+  lr: 1e-2
+  schedule: {kind: linear, warmup: 2}
+  groups: [{params: ["*.bias", "ln_*"], lr_scale: 0.5}, {params: ["h.*"], decay: 0.1}]
 checkpoint: {every: 1 steps, keep: 2}
 END
 	cat >llama.yaml <<END

@@ -312,7 +312,7 @@ static enum hd_err bring_piece(struct hd_rank *rank, uint64_t at, uint64_t len, 
 		u.slot[k] = room->slot[k];
 	}
 	u.param = parm;
-	return err ? err : hd_update_decaying(rank, &u, at, token, &rank->diag);
+	return err ? err : hd_update_by_rates(rank, &u, at, token, &rank->diag);
 }
 
 static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket)
@@ -346,7 +346,7 @@ enum hd_err hd_onset_slots(struct hd_rank *rank, const struct hd_chunk *run, uin
 		hd_param_store_span(w->store, at, len, &u);
 		err = rank->device->ops->write(rank->device, room, u.param, len * sizeof *room, token);
 		u.param = room;
-		err = err ? err : hd_update_decaying(rank, &u, at, token, &rank->diag);
+		err = err ? err : hd_update_by_rates(rank, &u, at, token, &rank->diag);
 	}
 	return err;
 }

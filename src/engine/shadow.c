@@ -308,8 +308,7 @@ static enum hd_err measure_param(struct hd_rank *rank, struct hd_shadow *s, uint
 		.scalars = &rank->scalars };
 
 	hd_param_store_span(s->store, 0, layout->elems, &u);
-	enum hd_err err = ops->measure(rank->device, &u, layout->segment + first, n, s->unit_sumsq[0] + first,
-		s->unit_sumsq[1] + first, token, diag);
+	enum hd_err err = hd_measure_by_rates(rank, &u, first, n, s->unit_sumsq, token, diag);
 	return err ? err : ops->wait(rank->device, *token, diag);
 }
 
@@ -326,7 +325,7 @@ static enum hd_err update_param(struct hd_rank *rank, struct hd_shadow *s, uint3
 		scalars.ratio = hd_tensor_ratio(rank->worker->task, param, s->unit_sumsq[0],
 			s->unit_sumsq[1]);
 	hd_param_store_span(s->store, layout->at[param], layout->len[param], &u);
-	enum hd_err err = hd_update_decaying(rank, &u, layout->at[param], token, diag);
+	enum hd_err err = hd_update_by_rates(rank, &u, layout->at[param], token, diag);
 	return err ? err : ops->wait(rank->device, *token, diag);
 }
 

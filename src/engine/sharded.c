@@ -222,7 +222,7 @@ static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket, uint64_t *tok
 		run.len * sizeof(float), token);
 	u.param = w->parts->part->parm + run.at;        /* the new ones come to lie beside those in use */
 	if (!err && !rank->scalars.skip)
-		err = hd_update_decaying(rank, &u, run.at, token, &rank->diag);
+		err = hd_update_by_rates(rank, &u, run.at, token, &rank->diag);
 	return err;
 }
 

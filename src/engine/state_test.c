@@ -18,6 +18,8 @@ static const struct { const char *name, *model, *more; uint32_t batch, vns; } ca
 	{ "mlp 2bw",      hd_rig_mlp, "optim: {kind: adamw, update: 2bw, schedule: {warmup: 2}}", 26, 13 },
 	{ "mlp stash",   hd_rig_mlp, "optim: {kind: momentum, lr: 0.1, update: stash, cuts: auto:4}", 26, 1 },
 	{ "gpt vsync",    hd_rig_gpt, "optim: {kind: sgd, lr: 0.05, update: vsync, cuts: auto:3}", 26, 1 },
+	{ "gpt groups",   hd_rig_gpt, "optim: {kind: adamw, weight_decay: 0.2, no_decay: norms-and-biases, groups: "
+		"[{params: [\"h.1.*\"], lr_scale: 0.5}, {params: [wpe.weight], decay: 0.4}]}", 26, 7 },
 	{ "gpt nesterov", hd_rig_gpt, "optim: {kind: nesterov, lr: 0.05}",           26, 13 },
 };
 enum { NCASES = sizeof cases / sizeof *cases };

@@ -174,7 +174,9 @@ enum hd_err hd_task_graph(const struct hd_job *job, struct hd_fs *fs, struct hd_
 
 	if (!err)
 		err = hd_graph_freeze(graph, freeze, names_of(job, HD_JOB_FREEZE, freeze), diag);
-	return !err && hd_task_lora(job, &pattern, &lora) ? hd_graph_lora(graph, &lora, diag) : err;
+	if (!err && hd_task_lora(job, &pattern, &lora))
+		err = hd_graph_lora(graph, &lora, diag);
+	return err ? err : hd_param_rates_freeze(job, graph, diag);
 }
 
 enum hd_err hd_task_merge(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
@@ -541,41 +543,6 @@ static void take_optim(struct hd_task *task)
 	};
 }
 
-/* Which parameters the optimizer's decay is not for. */
-static enum hd_err spare(struct hd_task *task, struct hd_diag *diag)
-{
-	const struct hd_job_value *v = &task->job->value[HD_JOB_DECAY];
-	const struct hd_graph *g = &task->train;
-	const char *pattern[HD_JOB_MAX_NAMES];
-	const uint32_t n = names_of(task->job, HD_JOB_DECAY, pattern);
-	bool *spared;
-
-	if (n == 0)
-		return HD_OK;
-	if (hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
-		return hd_fail(diag, HD_E_INVAL,
-			"%s:%u:%u: optim.decay: the norms of lamb have the decay of all parameters in "
-			"them: leave it out, or "
-			"use another optim.kind", task->job->file, v->line, v->column);
-	if (!(spared = hd_arena_take(&task->arena, g->nparams + 1u, sizeof *spared)))
-		return hd_fail(diag, HD_E_NOMEM, "no memory for %u parameters", g->nparams);
-	for (uint32_t p = 0; p < g->nparams; p++)
-		spared[p] = true;
-	for (uint32_t i = 0; i < n; i++) {
-		bool hits = false;
-		for (uint32_t p = 0; p < g->nparams; p++)
-			if (hd_name_matches(pattern[i], hd_whole_name(g, p)))
-				spared[p] = false, hits = true;
-		if (!hits)
-			return hd_fail(diag, HD_E_INVAL,
-				"%s:%u:%u: optim.decay: \"%s\" names no parameter of the model; `heddle "
-				"model show` lists them",
-				task->job->file, v->line, v->column, pattern[i]);
-	}
-	task->spared = spared;
-	return HD_OK;
-}
-
 void hd_task_slice(const struct hd_task *task, uint64_t nrows, uint32_t vn, uint32_t slice, uint64_t *first,
 	uint64_t *end)
 {
@@ -799,7 +766,7 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	take_optim(task);
 	find_rows(task);
 	err = check_norms(task, diag);
-	err = err ? err : spare(task, diag);
+	err = err ? err : hd_param_rates_make(&task->rate, job, &task->train, &task->arena, diag);
 	err = err ? err : delay(task, diag);
 	if (!err && hd_job_copies(job) && hd_optims[task->optim.kind].unit == HD_UNIT_TENSOR)
 		err = hd_fail(diag, HD_E_INVAL,

@@ -27,6 +27,7 @@
 #include "job/job.h"
 #include "checkpoint/weights.h"
 #include "engine/delays.h"
+#include "engine/param_rates.h"
 
 struct hd_recording;
 
@@ -41,8 +42,8 @@ struct hd_task {
 	struct hd_augment augment;        /* hung on the data set; no transforms: not */
 	struct hd_sampler sampler;
 	struct hd_optim optim;
-	const bool *spared;               /* [nparams] weight_decay is not for it (optim.decay); NULL:
-		it is for all */
+	/* [nparams] of the training graph; NULL: all have the job's */
+	const struct hd_param_rate *rate;
 	struct hd_delays delays;          /* of the parameters that a step reads */
 	uint64_t nsteps;                  /* steps the job asks for */
 	const struct hd_recording *recording;     /* of batch.replay (stamps.h); NULL: none */

@@ -23,8 +23,45 @@ static struct hd_update span_of(struct hd_rank *rank, const struct hd_step_scala
 	return u;
 }
 
+/* The last segment that begins at `at` or before. */
+static uint32_t segment_at(const struct hd_layout *layout, uint64_t at)
+{
+	uint32_t low = 0, high = layout->nsegments;
+
+	while (high - low > 1) {
+		const uint32_t middle = low + (high - low) / 2;
+		if (layout->segment[middle].at <= at)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The first segment after `i`, and before `end`, whose parameter has another rate. */
+static uint32_t rate_ends(const struct hd_task *task, uint32_t i, uint32_t end)
+{
+	const struct hd_segment *segment = task->layout.segment;
+	const struct hd_param_rate rate = task->rate[segment[i].param];
+
+	for (i++; i < end && hd_param_rate_same(task->rate[segment[i].param], rate);)
+		i++;
+	return i;
+}
+
+static struct hd_step_scalars scalars_for(const struct hd_task *task, const struct hd_step_scalars *s,
+	uint32_t segment)
+{
+	const struct hd_param_rate rate = task->rate[task->layout.segment[segment].param];
+	struct hd_step_scalars own = *s;
+
+	own.lr = s->lr * rate.lr_scale;
+	own.optim.weight_decay = rate.decay;
+	return own;
+}
+
 /* Elementwise, so pieces have the bits of the whole: pads between tensors go with the tensor before them. */
-enum hd_err hd_update_decaying(struct hd_rank *rank, const struct hd_update *u, uint64_t at, uint64_t *token,
+enum hd_err hd_update_by_rates(struct hd_rank *rank, const struct hd_update *u, uint64_t at, uint64_t *token,
 	struct hd_diag *diag)
 {
 	const struct hd_task *task = rank->worker->task;
@@ -32,26 +69,43 @@ enum hd_err hd_update_decaying(struct hd_rank *rank, const struct hd_update *u, 
 	const uint64_t end = at + u->len;
 	enum hd_err err = HD_OK;
 
-	if (!task->spared)
+	if (!task->rate)
 		return rank->device->ops->update(rank->device, u, token, diag);
-	for (uint32_t i = 0; i < layout->nsegments && !err; i++) {
+	for (uint32_t i = segment_at(layout, at), next; i < layout->nsegments && !err; i = next) {
+		next = rate_ends(task, i, layout->nsegments);
 		uint64_t from = layout->segment[i].at,
-			to = i + 1 < layout->nsegments ? layout->segment[i + 1].at : layout->elems;
-		struct hd_step_scalars scalars = *u->scalars;
+			to = next < layout->nsegments ? layout->segment[next].at : layout->elems;
+		const struct hd_step_scalars scalars = scalars_for(task, u->scalars, i);
 		struct hd_update part = *u;
 		from = from > at ? from : at;
 		to = to < end ? to : end;
 		if (from >= to)
-			continue;
+			break;
 		part.param += from - at;
 		part.grad += from - at;
 		for (int k = 0; k < 2; k++)
 			part.slot[k] = u->slot[k] ? u->slot[k] + (from - at) : NULL;
 		part.len = to - from;
 		part.scalars = &scalars;
-		if (task->spared[layout->segment[i].param])
-			scalars.optim.weight_decay = 0;
 		err = rank->device->ops->update(rank->device, &part, token, diag);
+	}
+	return err;
+}
+
+enum hd_err hd_measure_by_rates(struct hd_rank *rank, const struct hd_update *u, uint32_t first, uint32_t n,
+	double *const sums[2], uint64_t *token, struct hd_diag *diag)
+{
+	const struct hd_task *task = rank->worker->task;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = first, next; i < first + n && !err; i = next) {
+		next = task->rate ? rate_ends(task, i, first + n) : first + n;
+		const struct hd_step_scalars scalars = task->rate ? scalars_for(task, u->scalars, i) :
+			*u->scalars;
+		struct hd_update part = *u;
+		part.scalars = &scalars;
+		err = rank->device->ops->measure(rank->device, &part, task->layout.segment + i, next - i,
+			sums[0] + i, sums[1] + i, token, diag);
 	}
 	return err;
 }
@@ -62,7 +116,7 @@ static enum hd_err update_span(struct hd_rank *rank, const struct hd_step_scalar
 {
 	const struct hd_update u = span_of(rank, scalars, at, len);
 
-	return hd_update_decaying(rank, &u, at, token, diag);
+	return hd_update_by_rates(rank, &u, at, token, diag);
 }
 
 enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars,
@@ -71,7 +125,7 @@ enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *sc
 	struct hd_update u = span_of(rank, scalars, run->at, run->len);
 
 	u.grad = sums + run->at;
-	return hd_update_decaying(rank, &u, run->at, token, diag);
+	return hd_update_by_rates(rank, &u, run->at, token, diag);
 }
 
 enum hd_err hd_measure_run(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token,
@@ -79,10 +133,9 @@ enum hd_err hd_measure_run(struct hd_rank *rank, const struct hd_chunk *run, uin
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_update u = span_of(rank, &rank->scalars, 0, w->task->layout.elems);
-	uint32_t first = run->first_segment;
 
-	return rank->device->ops->measure(rank->device, &u, w->task->layout.segment + first, run->nsegments,
-		w->stage->unit_sumsq[0] + first, w->stage->unit_sumsq[1] + first, token, diag);
+	return hd_measure_by_rates(rank, &u, run->first_segment, run->nsegments, w->stage->unit_sumsq, token,
+		diag);
 }
 
 /* Of a tensor in slices the tree of those of its slices. */

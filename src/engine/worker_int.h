@@ -226,9 +226,12 @@ bool hd_scalars_early(const struct hd_worker *worker, struct hd_step_scalars *sc
 void hd_scalars_of_moves(const struct hd_worker *worker, struct hd_step_scalars *scalars);
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
-/* An update of elements [at, at + u->len) with the decay that each parameter has (optim.decay). */
-HD_MUST_USE enum hd_err hd_update_decaying(struct hd_rank *rank, const struct hd_update *u, uint64_t at,
+/* An update of elements [at, at + u->len), each parameter by its own rate and decay (param_rates.h). */
+HD_MUST_USE enum hd_err hd_update_by_rates(struct hd_rank *rank, const struct hd_update *u, uint64_t at,
 	uint64_t *token, struct hd_diag *diag);
+/* Unit TENSOR, first pass over segments [first, first + n), with the same: into sums[k][first ...]. */
+HD_MUST_USE enum hd_err hd_measure_by_rates(struct hd_rank *rank, const struct hd_update *u, uint32_t first,
+	uint32_t n, double *const sums[2], uint64_t *token, struct hd_diag *diag);
 /* One run by such scalars and a flat vector of sums, whoever owns it: begun. Of unit ELEMENT alone. */
 HD_MUST_USE enum hd_err hd_update_run(struct hd_rank *rank, const struct hd_step_scalars *scalars,
 	const struct hd_chunk *run, const float *sums, uint64_t *token, struct hd_diag *diag);

@@ -246,7 +246,7 @@ static bool is_standard(const struct hd_job_value *a, const struct hd_job_value 
 {
 	if (a->is_none != b->is_none || a->is_auto != b->is_auto || a->i != b->i || a->f != b->f ||
 		a->nlist != b->nlist || a->nargs != b->nargs ||
-	    a->ncalls != b->ncalls)
+		a->ncalls != b->ncalls || a->ngroups != b->ngroups)
 		return false;
 	return !a->nlist || memcmp(a->list, b->list, a->nlist * sizeof *a->list) == 0;
 }
@@ -789,6 +789,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
+			hd_job_check_groups,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
 		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora,
 		check_shards, check_notice, check_redundancy, check_standby, check_primitive,

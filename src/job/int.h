@@ -9,6 +9,8 @@
 #include "base/yaml.h"
 #include "job/job.h"
 
+struct hd_json_writer;
+
 enum { HD_PLACE_CAP = 320, HD_DOTTED_CAP = 96 };
 
 struct hd_job_reader {
@@ -51,6 +53,13 @@ HD_MUST_USE enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_ke
 /* Replaces or appends one argument of an ARGS key. */
 HD_MUST_USE enum hd_err hd_job_read_arg(struct hd_job_reader *reader, enum hd_job_key key, const char *name,
 	const char *text);
+
+/* groups.c: a value of type GROUPS; as JSON, in a fixed order; what a schema says of it. */
+HD_MUST_USE enum hd_err hd_job_read_groups(struct hd_job_reader *reader, const struct hd_yaml_node *node,
+	struct hd_job_value *value);
+HD_MUST_USE enum hd_err hd_job_check_groups(struct hd_job_reader *reader);
+void hd_job_put_groups(struct hd_json_writer *writer, const char *key, const struct hd_job_value *value);
+void hd_job_schema_groups(struct hd_json_writer *writer);
 
 /* A table of the file, by its key; graph.functions is the table functions. */
 HD_MUST_USE enum hd_err hd_job_read_table(struct hd_job_reader *reader, const struct hd_yaml_node *table);

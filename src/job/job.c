@@ -317,7 +317,7 @@ static enum hd_err read_text(struct hd_job_reader *reader, enum hd_job_key key, 
 	enum hd_job_type type = (enum hd_job_type)hd_job_keys[key].type;
 
 	if ((type == HD_T_LIST || type == HD_T_NAMES || type == HD_T_CALLS || type == HD_T_ARGS ||
-		type == HD_T_SPLIT) && (*text == '[' || *text == '{')) {
+		type == HD_T_SPLIT || type == HD_T_GROUPS) && (*text == '[' || *text == '{')) {
 		struct hd_diag why = { "" };
 		enum hd_err err = hd_yaml_parse(reader->arena, "value", text, strlen(text), &node, &why);
 		if (err)

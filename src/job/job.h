@@ -43,6 +43,7 @@ enum hd_job_type {
 	/* list of names, some with numbers: [flip, {crop: 4}, {normalize: {mean: [0.5], std: [0.25]}}] */
 	HD_T_CALLS,
 	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1}: numbers by name */
+	HD_T_GROUPS,                      /* of parameters: [{params: [PATTERN], lr: 1e-4, decay: 0}] */
 };
 
 /* Indices of words, in the order of job/keys.h. Those of optim.kind, data.order and
@@ -76,6 +77,7 @@ enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE
 enum hd_par_offload { HD_OFFLOAD_NONE, HD_OFFLOAD_STAGE };
 
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16,
+	HD_JOB_MAX_GROUPS = 64,
 	HD_JOB_MAX_PARAMS = 8,
        HD_JOB_ZONE = 32,                  /* length of a name of workers.zones */
        HD_JOB_NAME_CAP = 64, HD_JOB_MAX_CUTS = 16, HD_JOB_MAX_STAGES = 64,
@@ -87,6 +89,15 @@ struct hd_job_arg { const char *name, *text; bool is_word; uint32_t line, column
 /* One entry of CALLS: its parameters by name, in bytewise order; one without a name is the entry's own. */
 struct hd_job_param { const char *name; const double *at; uint32_t n; bool is_list; };
 struct hd_job_call { const char *name; const struct hd_job_param *param; uint32_t nparams, line, column; };
+
+/* Entry of GROUPS: parameters that one of the patterns names, and no group before this one. Without has_lr
+ * the rate is lr_scale times the job's; without has_decay the decay is the job's. */
+struct hd_job_group {
+	const struct hd_job_arg *params; uint32_t nparams;          /* only the texts */
+	double lr, lr_scale, decay;
+	bool has_lr, has_lr_scale, has_decay, freeze;
+	uint32_t line, column;
+};
 
 /* One resolved value. `auto` and `none` are states of their own for the keys that allow them. */
 struct hd_job_value {
@@ -102,8 +113,12 @@ struct hd_job_value {
 	/* of a built-in model: all of its arguments, defaults filled in; NAMES: only the texts */
 	uint32_t nargs; const struct hd_job_arg *arg;
 	uint32_t ncalls; const struct hd_job_call *call;  /* CALLS */
+	uint32_t ngroups; const struct hd_job_group *group;       /* GROUPS */
 	uint32_t line, column;            /* in the file, from 1; 0: not from the file */
 };
+
+/* A pattern of optim.no_decay: all parameters that are vectors or single numbers. */
+#define HD_JOB_NORMS_AND_BIASES "norms-and-biases"
 
 enum hd_job_key {
 #define X(id, table, key, type, r, def, words, lo, hi, about) HD_JOB_##id,

@@ -75,13 +75,30 @@ static void put_array(struct hd_json_writer *w, const struct hd_job_key_row *row
 	hd_json_close(w);
 }
 
-static void put_names(struct hd_json_writer *w)
+static void put_texts(struct hd_json_writer *w)
 {
 	hd_json_put_text(w, "type", "array");
 	hd_json_put_i64(w, "maxItems", HD_JOB_MAX_NAMES);
 	hd_json_open_object(w, "items");
 	hd_json_put_text(w, "type", "string");
 	hd_json_put_i64(w, "minLength", 1);
+	hd_json_close(w);
+}
+
+/* A list, or a word that stands for one. */
+static void put_names(struct hd_json_writer *w, const struct hd_job_key_row *row)
+{
+	if (!*row->words) {
+		put_texts(w);
+		return;
+	}
+	hd_json_open_array(w, "anyOf");
+	hd_json_open_object(w, NULL);
+	put_texts(w);
+	hd_json_close(w);
+	hd_json_open_object(w, NULL);
+	put_words(w, row->words);
+	hd_json_close(w);
 	hd_json_close(w);
 }
 
@@ -144,7 +161,8 @@ static void put_type(struct hd_json_writer *w, const struct hd_job_key_row *row)
 	case HD_T_EVERY: put_time(w, row, "^[0-9]+[kMG]? ?(ms|s|min|h|d|steps?)$"); break;
 	case HD_T_SPAN:  put_time(w, row, "^[0-9]+[kMG]? ?(ms|s|min|h|d)$"); break;
 	case HD_T_LIST:  put_list(w, row); break;
-	case HD_T_NAMES: put_names(w); break;
+	case HD_T_NAMES: put_names(w, row); break;
+	case HD_T_GROUPS: hd_job_schema_groups(w); break;
 	case HD_T_CALLS: put_calls(w); break;
 	case HD_T_ARGS:  hd_json_put_text(w, "type", "object"); break;
 	case HD_T_SPLIT: put_split(w, row); break;

@@ -238,7 +238,8 @@ static enum hd_err read_split(struct hd_job_reader *reader, enum hd_job_key key,
 		dotted, row->words) : err;
 }
 
-/* One by one as written; [] is none. A text that begins with * must be quoted in YAML. */
+/* One by one as written; [] is none, and a word of the key alone is a list of it. A text that begins with *
+ * must be quoted in YAML. */
 static enum hd_err read_names(struct hd_job_reader *reader, enum hd_job_key key,
 	const struct hd_yaml_node *node, struct hd_job_value *v)
 {
@@ -249,8 +250,14 @@ static enum hd_err read_names(struct hd_job_reader *reader, enum hd_job_key key,
 	if (!arg)
 		return no_memory(reader);
 	v->arg = arg;
+	if (node->kind == HD_YAML_SCALAR && hd_job_has_word(hd_job_keys[key].words, node->text)) {
+		arg[v->nargs++] = (struct hd_job_arg){ .text = node->text, .line = node->at.line,
+			.column = node->at.column };
+		return HD_OK;
+	}
 	if (node->kind != HD_YAML_SEQ)
-		return hd_job_refuse(reader, "%s takes a list: write it as [...]", dotted);
+		return hd_job_refuse(reader, "%s takes a list: write it as [...]%s%s", dotted,
+			*hd_job_keys[key].words ? ", or " : "", hd_job_keys[key].words);
 	if (node->nchildren > HD_JOB_MAX_NAMES)
 		return hd_job_refuse(reader, "%s has %u entries; %d are the most", dotted, node->nchildren,
 			HD_JOB_MAX_NAMES);
@@ -432,6 +439,7 @@ enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_key key, const
 	case HD_T_NAMES: err = read_names(reader, key, node, &v); break;
 	case HD_T_CALLS: err = read_calls(reader, key, node, &v); break;
 	case HD_T_SPLIT: err = read_split(reader, key, node, &v); break;
+	case HD_T_GROUPS: err = hd_job_read_groups(reader, node, &v); break;
 	case HD_T_ARGS:  err = read_args(reader, key, node, &v); break;
 	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: case HD_T_INT: case HD_T_NUM: case HD_T_SIZE:
 	case HD_T_EVERY: case HD_T_SPAN:

@@ -228,6 +228,7 @@ static void tell_choices(struct hd_run *run)
 	else
 		hd_run_note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
 			hd_run_kernels(run));
+	hd_run_tell_habits(run);
 	if (!run->options.shared)         /* else its part says how much */
 		hd_run_tell_memory(run);
 }

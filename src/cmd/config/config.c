@@ -120,6 +120,33 @@ static void add_args(struct hd_text *text, const struct hd_job_value *v)
 	hd_text_add(text, "}");
 }
 
+static void add_group(struct hd_text *text, const struct hd_job_group *g)
+{
+	char number[HD_NUM_CAP];
+
+	hd_text_add(text, "{params: [");
+	for (uint32_t i = 0; i < g->nparams; i++)
+		hd_text_addf(text, "%s\"%s\"", i ? ", " : "", g->params[i].text);
+	hd_text_add(text, "]");
+	if (g->has_lr)
+		hd_text_addf(text, ", lr: %s", hd_num_print_f64(number, g->lr));
+	if (g->has_lr_scale)
+		hd_text_addf(text, ", lr_scale: %s", hd_num_print_f64(number, g->lr_scale));
+	if (g->has_decay)
+		hd_text_addf(text, ", decay: %s", hd_num_print_f64(number, g->decay));
+	hd_text_add(text, g->freeze ? ", freeze: true}" : "}");
+}
+
+static void add_groups(struct hd_text *text, const struct hd_job_value *v)
+{
+	hd_text_add(text, "[");
+	for (uint32_t i = 0; i < v->ngroups; i++) {
+		hd_text_add(text, i ? ", " : "");
+		add_group(text, &v->group[i]);
+	}
+	hd_text_add(text, "]");
+}
+
 /* As a user would write it in a job file. */
 static void add_value(struct hd_text *text, const struct hd_job *job, int key)
 {
@@ -138,6 +165,7 @@ static void add_value(struct hd_text *text, const struct hd_job *job, int key)
 	case HD_T_LIST:  add_numbers(text, v); break;
 	case HD_T_NAMES: add_names(text, v); break;
 	case HD_T_CALLS: add_calls(text, v); break;
+	case HD_T_GROUPS: add_groups(text, v); break;
 	case HD_T_SPLIT: add_split(text, v, hd_job_keys[key].words); break;
 	case HD_T_ARGS:  add_args(text, v); break;
 	}
