@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "planner/ports.h"
+
 /* ---- heaps ---- */
 
 static bool before(const struct hd_flow_message *a, const struct hd_flow_message *b, bool by_time)
@@ -67,62 +69,25 @@ void hd_flows_add(struct hd_flows *f, const struct hd_flow_message *message)
 
 /* ---- time ---- */
 
-struct port_share { uint32_t from, to; double rate; };
-
-static uint32_t choose(const struct hd_flows *f, struct port_share *flow)
+static uint32_t choose(const struct hd_flows *f, struct hd_port_flow *flow)
 {
 	uint32_t n = 0;
 
 	for (uint32_t from = 0; from < f->nports; from++)
 		for (uint32_t to = 0; to < f->nports; to++)
 			if (f->pair[from][to].n)
-				flow[n++] = (struct port_share){ from, to, 0 };
+				flow[n++] = (struct hd_port_flow){ from, to, 0 };
 	return n;
-}
-
-/* The port that is shared most finely sets the rate of its flows, then the next of what is left. */
-static void share(const struct hd_flows *f, struct port_share *flow, uint32_t nflows)
-{
-	double left[2][HD_FLOW_PORTS];
-	uint32_t n[2][HD_FLOW_PORTS] = { { 0 } };
-
-	for (uint32_t w = 0; w < f->nports; w++)
-		left[0][w] = left[1][w] = 1 / f->ns_per_byte;
-	for (uint32_t i = 0; i < nflows; i++) {
-		n[0][flow[i].from]++;
-		n[1][flow[i].to]++;
-	}
-	for (uint32_t given = 0; given < nflows;) {
-		uint32_t side = 0, port = 0;
-		double least = INFINITY;
-		for (uint32_t s = 0; s < 2; s++)
-			for (uint32_t w = 0; w < f->nports; w++)
-				if (n[s][w] && left[s][w] / n[s][w] < least) {
-					least = left[s][w] / n[s][w];
-					side = s;
-					port = w;
-				}
-		for (uint32_t i = 0; i < nflows; i++) {
-			if (flow[i].rate > 0 || (side ? flow[i].to : flow[i].from) != port)
-				continue;
-			flow[i].rate = least;
-			left[0][flow[i].from] -= least;
-			left[1][flow[i].to] -= least;
-			n[0][flow[i].from]--;
-			n[1][flow[i].to]--;
-			given++;
-		}
-	}
 }
 
 /* Either time goes on to the next that is ready, or a message ends: so turns are bounded by messages,
  * whatever rounding leaves. */
-static void go_on(struct hd_flows *f, struct port_share *flow, uint32_t nflows)
+static void go_on(struct hd_flows *f, struct hd_port_flow *flow, uint32_t nflows)
 {
 	double until_ns = f->coming.n ? f->coming.at[0].ready_ns : INFINITY;
 	double end_ns[HD_FLOW_PORTS * HD_FLOW_PORTS];
 
-	share(f, flow, nflows);
+	hd_ports_share(flow, nflows, f->nports, 1 / f->ns_per_byte);
 	for (uint32_t i = 0; i < nflows; i++) {
 		end_ns[i] = f->now_ns + f->pair[flow[i].from][flow[i].to].at[0].left / flow[i].rate;
 		until_ns = fmin(until_ns, end_ns[i]);
@@ -142,7 +107,7 @@ static void go_on(struct hd_flows *f, struct port_share *flow, uint32_t nflows)
 
 void hd_flows_run(struct hd_flows *f)
 {
-	struct port_share flow[HD_FLOW_PORTS * HD_FLOW_PORTS];
+	struct hd_port_flow flow[HD_FLOW_PORTS * HD_FLOW_PORTS];
 
 	for (;;) {
 		while (f->coming.n && f->coming.at[0].ready_ns <= f->now_ns) {
