@@ -10,6 +10,7 @@ import sys
 
 HEDDLE, STEPS = os.environ["HEDDLE_BIN"], os.environ.get("STEPS", "15")
 DEVICES = {"base": 1.0, "fast": 2.0, "slow": 0.5}
+ORDERS = {"base": "tic+", "fifo": "fifo", "random": "random", "tac": "tac"}
 kept = sys.argv[1]
 
 
@@ -40,6 +41,8 @@ def change(a, b):
         return "bandwidth", ["--bandwidth", "%g" % (float(b[2]) / float(a[2]))] if not again[0] else None
     if a[2] == b[2] and not again[0] and a[1] in DEVICES and b[1] in DEVICES:
         return "devices", ["--compute", "%g" % (DEVICES[b[1]] / DEVICES[a[1]])]
+    if a[2] == b[2] and not again[0] and a[1] in ORDERS and b[1] in ORDERS:
+        return "order", ["--order", ORDERS[b[1]]]
     return None
 
 
@@ -57,7 +60,8 @@ def main():
                 continue
             _, said, _ = ask("/".join(a), *kind[1])
             error = said / took[b] - 1
-            key = kind[0] if kind[0] == "unchanged" else "%s x %s" % (kind[0], kind[1][1])
+            key = kind[0] if kind[0] == "unchanged" else "%s to %s" % (kind[0], kind[1][1]) if \
+                kind[0] == "order" else "%s x %s" % (kind[0], kind[1][1])
             kinds.setdefault(key, []).append(error)
             if "--all" in sys.argv:
                 print("| %s | %s | %s | %.1f | %.1f | %.1f | %+.1f %% |" % (

@@ -4,6 +4,7 @@
 #
 #	bench/whatif.sh                           # some seven minutes, as root, with ip and tc
 #	MODELS="vgg16 small" VARIANTS="base fast slow fifo whole" RATES="50 100 200" MACHINES=3 STEPS=15
+#	VARIANTS="base fifo random tac" RATES=100 # orders alone
 #	EVEN=1                                    # computing over ring sums at the middle one of the rates
 #	KEEP=FOLDER                               # recordings stay there, for bench/whatif.py FOLDER
 #
@@ -11,8 +12,8 @@
 #    nodes take (paced:1), as in order.sh. A run goes through all rates, then through the first one again;
 #    of STEPS steps at each its recordings are kept, the first steps after a change left out.
 # 2. A variant is a run of its own: devices twice as fast, half as fast, buckets in the order in which they
-#    become ready, one message for each tensor. Buckets and order are given, since those that a run chooses
-#    depend on what its devices take.
+#    become ready, in a random one and in that of tac, one message for each tensor. Buckets and order are
+#    given, since those that a run chooses depend on what its devices take.
 # 3. A pair: of two phases that differ in one thing, what is predicted from the recording of the one, beside
 #    what the recording of the other says that its steps took. Also unchanged pairs, the first rate twice:
 #    what equal runs differ by.
@@ -77,8 +78,10 @@ END_PY
 keep()
 {
 	local i
-	mkdir -p "$1/flight"
+	mkdir -p "$1/flight" "$1/plan"
 	cp "$work"/run/flight/*.hdfr "$1/flight"
+	cp "$work"/run/plan/*.plan "$1/plan"
+	cp "$work"/run/job.{yaml,resolved.json,folder} "$work/run/costs.json" "$1"
 	for ((i = 1; i < nmachines; i++)); do
 		for file in "$work/far/$i"/flight/*.hdfr; do
 			cp "$file" "$1/flight/far$i-$(basename "$file")"
@@ -115,7 +118,7 @@ for model in $models; do
 		base) ;;
 		fast) factor=0.5 ;;
 		slow) factor=2 ;;
-		fifo) options="-s comm.order=fifo -s comm.buckets=128KiB" ;;
+		fifo | random | tac) options="-s comm.order=$variant -s comm.buckets=128KiB" ;;
 		whole) options="-s comm.order=fifo -s comm.buckets=none" ;;
 		*) echo "bench: no variant $variant" >&2; exit 2 ;;
 		esac

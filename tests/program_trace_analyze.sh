@@ -48,6 +48,26 @@ expect 0 heddle simulate --schedule gpipe -p 2 -m 4 --trace sim.hdfr
 expect 0 heddle trace analyze sim.hdfr
 passed "questions without an answer are refused"
 
+expect 2 heddle trace whatif mlp --order odd
+says 'auto|fifo'
+expect 2 heddle trace whatif mlp/flight/0.hdfr --order fifo
+says 'needs the folder of the run'
+expect 2 heddle trace whatif mlp --order fifo --data 0
+says 'of their own'
+refused=$(expect 11 heddle trace whatif mlp --order fifo && cat err)
+[[ "$refused" == *'one worker, which sends nothing'* ]] || failed "$refused"
+expect 0 heddle run mlp.yaml --out pair --workers 2 --devices 1 -q -s comm.order=tic
+expect 0 heddle trace whatif pair --order fifo --json
+json_ok
+says '"recorded_ns"'
+# the order that it had changes nothing: both replays are one
+expect 0 heddle trace whatif pair --order tic --json
+says '"gain":0'
+sed -i 's/"seed":[0-9]*/"seed":77/' pair/job.resolved.json
+expect 2 heddle trace whatif pair --order fifo
+says 'are of another job'
+passed "another order of transfers is replayed, or refused"
+
 # Reading holds it back on any machine: the run says so itself, in the words that analyze has of its steps.
 if has_failpoints; then
 	write_jobs 24

@@ -24,6 +24,8 @@ HD_MUST_USE enum hd_err hd_tl_costs_of(const struct hd_tl_causes *causes, struct
 uint32_t hd_tl_size_of(uint64_t bytes);                  /* its power of two */
 /* ns of a transfer from its first byte to its last */
 int64_t hd_tl_wire_of(const struct hd_timeline *tl, uint64_t send, uint64_t recv);
+/* does the SEND, by its name, carry that kind (plan/xfer.h)? */
+bool hd_tl_is_xfer(const struct hd_timeline *tl, uint64_t send, uint32_t kind);
 /* is `process` at one end of the transfer? */
 bool hd_tl_at_end(const struct hd_timeline *tl, uint32_t process, uint64_t send, uint64_t recv);
 

@@ -110,11 +110,16 @@ static uint32_t sender_lane(const struct replay *r, uint32_t process, int64_t t)
 	return lane;
 }
 
-static const char *const xfer_text[HD_XFER_KINDS] = {
+bool hd_tl_is_xfer(const struct hd_timeline *tl, uint64_t send, uint32_t kind)
+{
+	static const char *const text[HD_XFER_KINDS] = {
 #define X(id, number, text, about) [number] = (text),
-	HD_XFERS(X)
+		HD_XFERS(X)
 #undef X
-};
+	};
+
+	return kind < HD_XFER_KINDS && text[kind] && !strcmp(tl->name[tl->event[send].name], text[kind]);
+}
 
 /* What devices make they send; sums and what else is made of what others sent goes when that has come. */
 static bool is_of_devices(const struct hd_timeline *tl, uint64_t send)
@@ -122,7 +127,7 @@ static bool is_of_devices(const struct hd_timeline *tl, uint64_t send)
 	static const enum hd_xfer_kind own[] = { HD_XFER_PARTIAL, HD_XFER_ACTIVATIONS, HD_XFER_GRADIENTS };
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (!strcmp(tl->name[tl->event[send].name], xfer_text[own[i]]))
+		if (hd_tl_is_xfer(tl, send, own[i]))
 			return true;
 	return false;
 }
