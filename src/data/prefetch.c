@@ -34,6 +34,7 @@ struct hd_prefetch {
 	uint8_t *wanted;                                 /* [nvns], owned */
 	uint64_t nplaces, nfree;                         /* of wanted virtual nodes; nfree: that are FREE */
 	uint32_t nreaders, nactive, reach;               /* that have begun, that may read; steps ahead */
+	uint32_t nwaiting;                               /* takers */
 	int64_t fill_ns;                                 /* what filling a place takes, of late */
 	/* the next to be claimed: readers go in this order */
 	uint64_t next_step; uint32_t next_vn;
@@ -80,9 +81,10 @@ static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t
 static uint64_t may_hold(const struct hd_prefetch *p) { return p->nplaces / p->spec.depth * p->reach; }
 static uint64_t held(const struct hd_prefetch *p) { return p->nplaces - p->nfree; }
 
-/* Readers that found nothing free sleep until half of the places are, or until a consumer waits: each
- * waking takes a core from a device for longer than it takes to copy the rows of a small virtual node. */
-static bool wakes(const struct hd_prefetch *p) { return held(p) <= may_hold(p) / 2; }
+/* Readers that found nothing free sleep until half of the places are, or, while a taker waits, until any is:
+ * each waking takes a core from a device for longer than it takes to copy the rows of a small virtual
+ * node. */
+static bool wakes(const struct hd_prefetch *p) { return p->nwaiting || held(p) <= may_hold(p) / 2; }
 
 static uint8_t *rows_of(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint32_t field)
 {
@@ -460,7 +462,9 @@ enum hd_err hd_prefetch_take(struct hd_prefetch *p, uint64_t step, uint32_t vn,
 	int64_t since_ns = p->spec.set->waited_ns ? hd_clock_now_ns(&p->clock) : 0;
 	hd_lock_take(&p->lock);
 	const bool waits = !holds(place, step);
+	p->nwaiting += waits;
 	enum hd_err err = wait_filled(p, place, step, vn, &since_ns, diag);
+	p->nwaiting -= waits;
 	if (waits)
 		count_wait(p, &since_ns);
 	if (err == HD_OK)

@@ -218,6 +218,40 @@ static void take_step_1(void *user)
 	atomic_store(&taker->taken, err == HD_OK && memcmp(input[0], &(uint64_t){ 10 }, 8) == 0 ? 1 : 2);
 }
 
+/* The reader was woken once as the taker began to wait, and found nothing free: the place that is given back
+ * then is read, though most places are held. */
+static void what_is_given_back_while_a_taker_waits_is_read(void **state)
+{
+	struct made made;
+	struct hd_sampler sampler;
+	struct hd_prefetch_spec spec;
+	struct hd_thread thread = { 0 };
+	struct taker taker = { 0 };
+	const void *input[HD_MAX_FIELDS];
+	uint64_t nrows;
+	(void)state;
+
+	set_up_run(&made, &sampler, &spec);
+	spec.nvns = 5;
+	spec.per_vn = 2;
+	spec.depth = 1;
+	spec.look_ms = UINT32_MAX;                /* it looks when it is woken, or never */
+	spec.limit_ms = 20000;
+	assert_int_equal(hd_prefetch_create(&taker.prefetch, &spec, NULL), HD_OK);
+	for (uint32_t vn = 0; vn < spec.nvns; vn++)
+		assert_int_equal(hd_prefetch_take(taker.prefetch, 0, vn, input, &nrows, NULL), HD_OK);
+	assert_int_equal(hd_thread_start(&thread, "takes", -1, take_step_1, &taker, NULL), HD_OK);
+	while (!atomic_load(&taker.began))
+		;
+	/* long enough for it to come to its wait, and the reader back to its own */
+	for (int i = 0; i < 100000; i++)
+		assert_false(hd_prefetch_ready(taker.prefetch, 1, 0));
+	hd_prefetch_done(taker.prefetch, 0, 0);
+	hd_thread_join(&thread);
+	assert_int_equal(taker.taken, 1);
+	hd_prefetch_destroy(taker.prefetch);
+}
+
 /* No thread writes into rows that another one has not given back. */
 static void without_threads_a_taker_waits_for_the_place(void **state)
 {
@@ -587,6 +621,7 @@ int main(void)
 		cmocka_unit_test(reading_never_runs_further_ahead_than_the_depth),
 		cmocka_unit_test(without_threads_rows_are_read_when_they_are_taken),
 		cmocka_unit_test(without_threads_a_taker_waits_for_the_place),
+		cmocka_unit_test(what_is_given_back_while_a_taker_waits_is_read),
 		cmocka_unit_test(a_failed_read_reaches_every_taker_with_its_message),
 		cmocka_unit_test(what_nobody_wants_is_not_read),
 		cmocka_unit_test(wants_may_change_between_any_two_steps),
