@@ -288,13 +288,14 @@ enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64
 enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
 	const uint64_t *epoch, uint32_t n, struct hd_diag *diag)
 {
-	enum hd_err err = set->read_many ? set->read_many(set, split, ask, n, diag) : HD_OK;
+	enum hd_err err = set->read_many ? set->read_many(set, split, ask, n, epoch != NULL, diag) : HD_OK;
 
 	for (uint32_t i = 0; i < n && !err; i++) {
 		if (!set->read_many)
 			err = set->ops->read(set, split, ask[i].index, ask[i].out, diag);
 		if (!err && set->augment)
-			hd_augment_apply(set->augment, &set->field[0], ask[i].index, epoch[i], ask[i].out[0]);
+			hd_augment_apply(set->augment, &set->field[0], ask[i].index,
+				epoch ? epoch[i] : HD_NO_EPOCH, ask[i].out[0]);
 	}
 	return err;
 }

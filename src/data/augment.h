@@ -72,7 +72,7 @@ void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *f
 HD_MUST_USE enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
 	uint64_t epoch, void *const *out,
 	struct hd_diag *diag);
-/* Several, with the data epoch of each. */
+/* Several, with the data epoch of each; NULL: HD_NO_EPOCH, of an evaluation. */
 HD_MUST_USE enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split,
 	const struct hd_ask *ask, const uint64_t *epoch, uint32_t n, struct hd_diag *diag);
 

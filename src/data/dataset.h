@@ -117,9 +117,10 @@ struct hd_dataset {
 	/* read() copies or draws: it does not wait for a disk, as far as can be known */
 	bool     at_hand;
 	/* Several samples of a split at once, for a set that is read from elsewhere by ranges; NULL: one by
-	 * one. As read() otherwise. */
+	 * one. As read() otherwise. `ahead`: rows of coming steps, whose waiting is counted (waited_ns):
+	 * depth and sizes follow these alone. */
 	enum hd_err (*read_many)(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
-		uint32_t n, struct hd_diag *diag);
+		uint32_t n, bool ahead, struct hd_diag *diag);
 	/* what its depth and sizes of requests follow: how long takers have waited for rows, added up by what
 	 * hands them out (prefetch.h); NULL: not counted */
 	_Atomic int64_t *waited_ns;

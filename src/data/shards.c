@@ -484,8 +484,7 @@ static void steer(struct hd_shard_set *set, const struct wanted_sample *want, ui
 }
 
 static enum hd_err read_some(const struct hd_dataset *data, uint32_t split, const struct hd_ask *ask,
-	uint32_t n,
-	struct hd_diag *diag)
+	uint32_t n, bool ahead, struct hd_diag *diag)
 {
 	struct hd_shard_set *set = (struct hd_shard_set *)(uintptr_t)data;
 	struct wanted_sample want[HD_SHARDS_TOGETHER];
@@ -510,20 +509,19 @@ static enum hd_err read_some(const struct hd_dataset *data, uint32_t split, cons
 			err = set->decode(set, want[i].sample, bytes, ask[i].out, name, diag);
 	}
 	give_room(set, room, n);
-	if (n > 1)                        /* one by one an evaluation reads: that is no sample */
+	if (ahead)
 		steer(set, want, n);
 	return err;
 }
 
 static enum hd_err read_many(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
-	uint32_t n,
-	struct hd_diag *diag)
+	uint32_t n, bool ahead, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
 	for (uint32_t i = 0; i < n && !err; i += HD_SHARDS_TOGETHER)
 		err = read_some(set, split, ask + i, n - i < HD_SHARDS_TOGETHER ? n - i : HD_SHARDS_TOGETHER,
-			diag);
+			ahead, diag);
 	return err;
 }
 
@@ -533,7 +531,7 @@ enum hd_err hd_shards_read(const struct hd_dataset *set, uint32_t split, uint64_
 	struct hd_ask ask = { .index = index };
 
 	memcpy(ask.out, out, set->nfields * sizeof *out);
-	return read_some(set, split, &ask, 1, diag);
+	return read_some(set, split, &ask, 1, false, diag);
 }
 
 /* ---- life ---- */

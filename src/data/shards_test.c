@@ -9,6 +9,7 @@
 #include "base/le.h"
 #include "sys/clock.h"
 #include "sys/thread.h"
+#include "data/augment.h"
 #include "tests/check.h"
 
 /* A set of records whose store is watched: requests are answered by its own reading, but only once the gate
@@ -122,7 +123,7 @@ static void call(void *user)
 
 	for (uint32_t i = 0; i < c->n; i++)
 		ask[i] = (struct hd_ask){ .index = c->first + i, .out = { &x[i], &y[i] } };
-	c->wrong = c->set->read_many(c->set, 0, ask, c->n, NULL) ? NRECORDS : 0;
+	c->wrong = c->set->read_many(c->set, 0, ask, c->n, true, NULL) ? NRECORDS : 0;
 	for (uint32_t i = 0; i < c->n && !c->wrong; i++)
 		c->wrong += (uint32_t)(x[i]) % 4 != (uint32_t)y[i];
 }
@@ -220,11 +221,33 @@ static void calls_go_in_as_they_came(void **state)
 	close_watched(set);
 }
 
+/* The tuner's samples are of rows ahead, which steps wait for; an evaluation's rows are none of them. */
+static void what_is_read_for_an_evaluation_is_no_sample(void **state)
+{
+	struct hd_dataset *set = open_watched(8);
+	const struct hd_shard_set *shards = (struct hd_shard_set *)set;
+	uint64_t epoch[4] = { 0 };
+	struct hd_ask ask[4];
+	float x[4];
+	int32_t y[4];
+
+	(void)state;
+	watched.open = true;
+	for (uint32_t i = 0; i < 4; i++)
+		ask[i] = (struct hd_ask){ .index = i, .out = { &x[i], &y[i] } };
+	assert_int_equal(hd_dataset_read_many(set, 0, ask, NULL, 4, NULL), HD_OK);
+	assert_true(shards->delivered == 0 && shards->sample_requests == 0 && shards->since_ns == 0);
+	assert_int_equal(hd_dataset_read_many(set, 0, ask, epoch, 4, NULL), HD_OK);
+	assert_true(shards->delivered > 0 && shards->since_ns > 0);
+	close_watched(set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_at_once_share_the_depth),
 		cmocka_unit_test(calls_go_in_as_they_came),
+		cmocka_unit_test(what_is_read_for_an_evaluation_is_no_sample),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -14,17 +14,23 @@ struct hd_forward_pass {
 	struct hd_leaf *block;            /* [blocks] */
 };
 
+enum { TOGETHER = 64 };                   /* rows that are asked of the set at once */
+
 static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *job, uint64_t first,
 	uint64_t n)
 {
 	struct hd_dataset *data = rank->worker->task->data;
-	void *out[HD_MAX_FIELDS];
+	struct hd_ask ask[TOGETHER];
 	enum hd_err err = HD_OK;
 
-	for (uint64_t i = 0; i < n && !err; i++) {
-		for (uint32_t f = 0; f < data->nfields; f++)
-			out[f] = rank->eval_input[f] + i * data->field[f].sample_bytes;
-		err = hd_dataset_read(data, job->split, first + i, HD_NO_EPOCH, out, &rank->diag);
+	for (uint64_t at = 0; at < n && !err; at += TOGETHER) {
+		const uint32_t many = n - at < TOGETHER ? (uint32_t)(n - at) : TOGETHER;
+		for (uint32_t i = 0; i < many; i++) {
+			ask[i].index = first + at + i;
+			for (uint32_t f = 0; f < data->nfields; f++)
+				ask[i].out[f] = rank->eval_input[f] + (at + i) * data->field[f].sample_bytes;
+		}
+		err = hd_dataset_read_many(data, job->split, ask, NULL, many, &rank->diag);
 	}
 	return err;
 }

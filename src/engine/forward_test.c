@@ -105,6 +105,47 @@ static void metrics_have_the_same_bits_on_any_number_of_devices(void **state)
 	}
 }
 
+static struct asked { atomic_uint calls, rows, ahead; } asked;
+
+static enum hd_err read_together(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
+	uint32_t n, bool ahead, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	atomic_fetch_add(&asked.calls, 1);
+	atomic_fetch_add(&asked.rows, n);
+	atomic_fetch_add(&asked.ahead, ahead);
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = set->ops->read(set, split, ask[i].index, ask[i].out, diag);
+	return err;
+}
+
+/* A set that is far is asked once for a block, or for 64 rows of a long one: it waits once for them. */
+static void rows_of_a_block_are_asked_for_together(void **state)
+{
+	static const struct { uint32_t batch, count, calls; } rows[] = { { 20, 61, 13 }, { 400, 300, 6 } };
+	struct hd_rig rig;
+
+	(void)state;
+	for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+		struct hd_forward_job job = { .count = rows[r].count };
+		struct hd_metrics near, far;
+		struct hd_diag diag = { "" };
+		hd_rig_open(&rig, hd_rig_mlp, rows[r].batch, 4, NULL, 2);
+		hd_rig_step(&rig);
+		CHECK(hd_worker_forward(rig.worker, &job, &near, &diag) == HD_OK, "%s", diag.text);
+		memset(&asked, 0, sizeof asked);
+		rig.task->data->read_many = read_together;
+		CHECK(hd_worker_forward(rig.worker, &job, &far, &diag) == HD_OK, "%s", diag.text);
+		rig.task->data->read_many = NULL;
+		assert_memory_equal(&near, &far, sizeof near);
+		CHECK(asked.calls == rows[r].calls && asked.rows == rows[r].count && !asked.ahead,
+			"%u calls for %u rows, %u ahead", (unsigned)asked.calls, (unsigned)asked.rows,
+			(unsigned)asked.ahead);
+		hd_rig_close(&rig);
+	}
+}
+
 /* The metrics of many blocks are those of each block alone, folded along the tree. */
 static void any_number_of_rows_is_evaluated_without_padding(void **state)
 {
@@ -198,6 +239,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(metrics_have_the_same_bits_on_any_number_of_devices),
+		cmocka_unit_test(rows_of_a_block_are_asked_for_together),
 		cmocka_unit_test(any_number_of_rows_is_evaluated_without_padding),
 		cmocka_unit_test(evaluation_changes_no_bit_of_the_training),
 		cmocka_unit_test(a_model_with_dropout_evaluates_without_it),
