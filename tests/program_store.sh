@@ -160,7 +160,7 @@ passed "a cache: each object once, damage is found, the oldest gives way"
 
 expect 0 heddle data tune data/big.bin --json --explain --for 2500
 json_ok
-says '"decisions":["probe: depth 1, size 64 KiB'
+says '"decisions":["start: depth 1, size 64 KiB'
 says '"store":"file"'
 expect 0 heddle data tune data/big.bin --json --for 1
 says '"samples":1,"races":1'

@@ -12,7 +12,7 @@
 enum { PIECE = 8 << 20, LOOK_MS = 1000, INDEX_CAP = 1 << 30 };
 enum { SAMPLE_REQUESTS = 50, SAMPLE_MS = 100, SAMPLE_MOST_MS = 1000, SEARCH_S = 60,
 	WAITING = 50, /* less than this part of the time is none */
-	SIZE_LEAST = 64 << 10, NEIGHBOURS = 4 };
+	FAR = 4, SIZE_LEAST = 64 << 10, NEIGHBOURS = 4 };
 
 /* ---- opening ---- */
 
@@ -556,6 +556,19 @@ static uint32_t size_most(const struct hd_shard_set *set)
 	return size;
 }
 
+/* Samples are many and short: of objects far more are in flight than of a stream. */
+struct hd_ranges_knobs hd_shards_knobs(const struct hd_shard_set *set)
+{
+	const struct hd_blob *blob = set->shard[0].blob;
+	struct hd_ranges_knobs knobs = hd_blob_knobs(blob);
+
+	if (hd_blob_is_url(blob->name)) {
+		knobs.depth *= FAR;
+		knobs.size_bytes /= FAR;
+	}
+	return hd_ranges_bound(knobs, HD_RANGES_MEMORY);
+}
+
 enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	struct hd_reader *reader = &set->reader;
@@ -566,9 +579,10 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 		hd_hasher_add(&hasher, &set->shard[i].index.hash, sizeof set->shard[i].index.hash);
 	reader->set.hash = hd_hasher_end(&hasher);
 	reader->set.read_many = read_many;
-	set->knobs = hd_ranges_bound(hd_blob_knobs(set->shard[0].blob), HD_RANGES_MEMORY);
+	set->knobs = hd_shards_knobs(set);
 	hd_tune_init(&set->tune, &(struct hd_tune_rules){ .memory_bytes = HD_RANGES_MEMORY,
-		.size_most = size_most(set), .depth_least = set->knobs.depth / 2, .gaps = true,
+		.size_most = size_most(set), .depth_first = set->knobs.depth,
+		.depth_least = hd_blob_knobs(set->shard[0].blob).depth / 2, .gaps = true,
 		.budget_ns = SEARCH_S * HD_NS_PER_S });
 	set->tune.say = hd_shards_say;
 	set->tune.user = set;

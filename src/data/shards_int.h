@@ -98,6 +98,8 @@ HD_MUST_USE enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct h
 enum hd_err hd_shards_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
 	struct hd_diag *diag);
 void hd_shards_destroy(struct hd_dataset *set);
+/* Where reading by samples begins. */
+struct hd_ranges_knobs hd_shards_knobs(const struct hd_shard_set *set);
 
 /* shards_reading.c: what others learn of it, and ask for. */
 extern const struct hd_reading_ops hd_shards_reading;

@@ -74,8 +74,7 @@ static void keep_depth(struct hd_dataset *data, uint32_t depth)
 
 	hd_lock_take(&set->lock);
 	if (!depth && set->kept_depth)
-		set->knobs = set->tunes ? hd_tune_knobs(&set->tune) :
-			hd_ranges_bound(hd_blob_knobs(set->shard[0].blob), HD_RANGES_MEMORY);
+		set->knobs = set->tunes ? hd_tune_knobs(&set->tune) : hd_shards_knobs(set);
 	if (depth)
 		set->knobs = hd_ranges_bound((struct hd_ranges_knobs){ depth, set->knobs.size_bytes,
 			set->knobs.gap_bytes }, HD_RANGES_MEMORY);

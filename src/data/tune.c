@@ -11,7 +11,8 @@
 #define GAP_NEAR 0.95
 #define WORSE 0.85
 #define SEARCHING 0.6
-#define COLD 0.15
+#define GROWS 1.1                 /* of a start's best: below that it did not grow */
+#define HOPELESS 0.4              /* of the fastest: a sample may be off by so much */
 #define HOPEFUL 0.93              /* of the best so far: it may prove as good */
 enum { GAP = 64 << 10, LEAST_ROUNDS = 3, SURE_ROUNDS = 8, PASSES = 5, CHEAPER_TOGETHER = 6,
 	DOMINATES_FROM = 6 };
@@ -32,6 +33,7 @@ static const struct tune_rule probing[] = {
 /* budget: the part of it at which the phase ends */
 static const struct { const char *name; const struct tune_rule *rule; uint32_t rounds; double budget; }
 	phases[] = {
+	[HD_TUNE_START] = { "start", NULL, 1, SEARCHING },
 	[HD_TUNE_PROBE] = { "probe", probing, sizeof probing / sizeof *probing, SEARCHING },
 	[HD_TUNE_NEAR] = { "neighbour", nearing, sizeof nearing / sizeof *nearing, SEARCHING },
 	[HD_TUNE_CHEAPER] = { "cheaper", cheapening, sizeof cheapening / sizeof *cheapening, 0.9 },
@@ -78,6 +80,13 @@ static bool is_beyond(const struct hd_tune *t, struct hd_ranges_knobs k)
 	return t->fastest > 0 && cost(k) > HD_RANGES_SIZE_MIN * 16 && (double)cost(k) > flight_most(t);
 }
 
+/* c times as much in flight as at another sample brings c times as much at most: where a request takes 20 ms,
+ * most of the field need not be tried. Of less in flight than all samples had, nothing is known. */
+static bool is_hopeless(const struct hd_tune *t, struct hd_ranges_knobs k)
+{
+	return cost(k) >= t->least && t->most_part * (double)cost(k) < HOPELESS * t->fastest;
+}
+
 static struct hd_tune_seen *seen(struct hd_tune *t, struct hd_ranges_knobs k)
 {
 	for (uint32_t i = 0; i < t->nseen; i++)
@@ -100,7 +109,7 @@ static void enter(struct hd_tune *t, struct hd_ranges_knobs k)
 	for (uint32_t i = 0; i < t->nentrants; i++)
 		if (is_same(t->entrant[i].knobs, k))
 			return;
-	if (t->nentrants == HD_TUNE_ENTRANTS || (t->nentrants && is_beyond(t, k)))
+	if (t->nentrants == HD_TUNE_ENTRANTS || (t->nentrants && (is_beyond(t, k) || is_hopeless(t, k))))
 		return;
 	t->entrant[t->nentrants++] = (struct hd_tune_entrant){ .knobs = k };
 }
@@ -288,21 +297,42 @@ static double used(const struct hd_tune *t)
 	return t->stopped ? 1 : ns > bytes ? ns : bytes;
 }
 
+static void begin_start(struct hd_tune *t)
+{
+	static const struct { uint32_t depth, size_bytes; } path[] = {
+		{ 1, 64 << 10 }, { 4, 64 << 10 }, { 8, 128 << 10 }, { 16, 256 << 10 }, { 32, 512 << 10 },
+		{ 64, 1 << 20 }, { 256, 512 << 10 },
+	};
+
+	open_race(t, HD_TUNE_START);
+	t->least = UINT64_MAX;
+	t->again = false;
+	for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+		if (path[i].depth >= t->rules.depth_first)
+			enter(t, (struct hd_ranges_knobs){ path[i].depth, path[i].size_bytes,
+				t->rules.gaps ? GAP : 0 });
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct hd_ranges_knobs x = ((const struct hd_tune_entrant *)a)->knobs;
+	const struct hd_ranges_knobs y = ((const struct hd_tune_entrant *)b)->knobs;
+
+	return cost(x) != cost(y) ? (cost(x) > cost(y)) - (cost(x) < cost(y)) :
+		(x.depth > y.depth) - (x.depth < y.depth);
+}
+
+/* The best of a start, and of the field, the smaller first, all but what is beyond or hopeless. */
 static void begin_probes(struct hd_tune *t)
 {
 	static const uint32_t depth[] = { 1, 4, 16, 64, 256 }, size[] = { 64 << 10, 512 << 10, 4 << 20 };
-	const uint32_t gap = t->rules.gaps ? GAP : 0;
 
 	open_race(t, HD_TUNE_PROBE);
+	enter(t, t->best);
 	for (uint32_t d = 0; d < 5; d++)
 		for (uint32_t s = 0; s < 3 && depth[d] >= t->rules.depth_least; s++)
-			enter(t, (struct hd_ranges_knobs){ depth[d], size[s], gap });
-	for (uint32_t i = 1; i < t->nentrants; i++)              /* the smaller first */
-		for (uint32_t k = i; k && cost(t->entrant[k].knobs) < cost(t->entrant[k - 1].knobs); k--) {
-			const struct hd_tune_entrant e = t->entrant[k];
-			t->entrant[k] = t->entrant[k - 1];
-			t->entrant[k - 1] = e;
-		}
+			enter(t, (struct hd_ranges_knobs){ depth[d], size[s], t->best.gap_bytes });
+	qsort(t->entrant + 1, t->nentrants - 1, sizeof *t->entrant, by_cost);
 }
 
 static void begin_gap(struct hd_tune *t)
@@ -417,7 +447,7 @@ static void end_race(struct hd_tune *t)
 	const bool lasted = t->round >= LEAST_ROUNDS;
 	bool moved = false;
 
-	if (t->phase == HD_TUNE_PROBE || (has_reference(t) && lasted && first->mark > MOVES)) {
+	if ((t->phase == HD_TUNE_PROBE && t->round) || (has_reference(t) && lasted && first->mark > MOVES)) {
 		moved = true;
 		set_best(t, first);
 	}
@@ -425,6 +455,10 @@ static void end_race(struct hd_tune *t)
 		if (!t->entrant[i].out)
 			note(t, &t->entrant[i], t->round);
 	switch (t->phase) {
+	case HD_TUNE_START:
+		say_rate(t, "best so far", t->best, t->best_rate);
+		(used(t) < SEARCHING ? begin_probes : begin_near)(t);
+		break;
 	case HD_TUNE_PROBE:
 		begin_near(t);
 		break;
@@ -460,53 +494,85 @@ static void end_round(struct hd_tune *t)
 	t->turn = 0;
 	t->round++;
 	mark(t);
-	if (!t->warm) {                   /* what is opened or grown by the first requests is there now */
-		t->warm = true;
-		for (uint32_t i = 0; i < t->nentrants; i++) {
-			t->entrant[i].cold = t->entrant[i].rate[0];
-			if (!t->entrant[i].out && t->entrant[i].mark < COLD)
-				leave(t, &t->entrant[i]);
-		}
-		t->round = 0;
-		return;
-	}
 	drop_some(t);
 	if (t->round == phases[t->phase].rounds || nalive(t) == 1)
 		end_race(t);
 }
 
-/* Of probes whose first round did not end each counts as it was sampled last. */
+/* Of probes whose first round did not end those count that it came to. */
 static void cut_short(struct hd_tune *t)
 {
 	uint32_t turn = 0;
 
-	for (uint32_t i = 0; !t->round && t->phase == HD_TUNE_PROBE && i < t->nentrants; i++) {
-		struct hd_tune_entrant *e = &t->entrant[i];
-		if (e->out || turn++ < t->turn)
-			continue;
-		e->rate[0] = e->cold;
-		e->out = !t->warm;
-	}
-	if (!t->round && t->phase == HD_TUNE_PROBE) {
+	for (uint32_t i = 0; !t->round && t->turn && t->phase == HD_TUNE_PROBE && i < t->nentrants; i++)
+		t->entrant[i].out = t->entrant[i].out || turn++ >= t->turn;
+	if (!t->round && t->turn && t->phase == HD_TUNE_PROBE) {
 		t->round = 1;
 		mark(t);
 	}
 	end_race(t);
 }
 
+/* Deeper than all before, or with more in flight: connections are opened, and buffers grow. */
+static bool is_cold(struct hd_tune *t, struct hd_ranges_knobs k)
+{
+	const bool is = k.depth > t->deepest || cost(k) > t->most;
+
+	t->deepest = k.depth > t->deepest ? k.depth : t->deepest;
+	t->most = cost(k) > t->most ? cost(k) : t->most;
+	return is;
+}
+
+static void learn(struct hd_tune *t, struct hd_ranges_knobs k, double rate)
+{
+	const double part = rate / (double)cost(k);
+
+	t->fastest = rate > t->fastest ? rate : t->fastest;
+	t->most_part = part > t->most_part ? part : t->most_part;
+	t->least = cost(k) < t->least ? cost(k) : t->least;
+}
+
+/* One after the other, each with four times as much in flight, until twice nothing is gained. */
+static void take_start(struct hd_tune *t, double rate)
+{
+	const struct hd_ranges_knobs k = t->entrant[t->turn].knobs;
+
+	if (!t->turn)
+		t->small_s = rate > 0 ? (double)k.size_bytes / rate : 0;
+	(void)is_cold(t, k);
+	learn(t, k, rate);
+	say_rate(t, phases[t->phase].name, k, rate);
+	if (!t->turn || rate > GROWS * t->best_rate) {
+		t->best = k;
+		t->best_rate = rate;
+		t->first = t->turn;
+	}
+	if (used(t) >= phases[t->phase].budget || t->turn + 1 == t->nentrants || t->turn + 1 > t->first + 2) {
+		end_race(t);
+	} else if (!is_beyond(t, t->entrant[t->turn + 1].knobs)) {
+		t->turn++;
+		t->again = false;
+	} else if (t->again) {
+		end_race(t);
+	} else {
+		t->again = true;          /* one unlucky sample ends nothing */
+	}
+}
+
 static void take_raced(struct hd_tune *t, double rate)
 {
 	struct hd_tune_entrant *e = &t->entrant[at_turn(t)];
 
+	learn(t, e->knobs, rate);
+	if (is_cold(t, e->knobs) && used(t) < phases[t->phase].budget)
+		return;                   /* and it is sampled once more */
 	e->rate[t->round] = rate;
-	t->fastest = rate > t->fastest ? rate : t->fastest;
 	if (!t->round && t->phase == HD_TUNE_PROBE)
 		say_rate(t, "probe", e->knobs, rate);
-	if (t->small_s <= 0 && rate > 0)
-		t->small_s = (double)e->knobs.size_bytes / rate;
 	t->turn++;
 	if (!t->round)
-		while (t->turn < nalive(t) && is_beyond(t, t->entrant[at_turn(t)].knobs))
+		while (t->turn < nalive(t) && (is_beyond(t, t->entrant[at_turn(t)].knobs) ||
+			is_hopeless(t, t->entrant[at_turn(t)].knobs)))
 			t->entrant[at_turn(t)].out = true;
 	if (t->turn == nalive(t))
 		end_round(t);
@@ -520,7 +586,7 @@ void hd_tune_init(struct hd_tune *t, const struct hd_tune_rules *rules)
 {
 	memset(t, 0, sizeof *t);
 	t->rules = *rules;
-	begin_probes(t);
+	begin_start(t);
 }
 
 struct hd_ranges_knobs hd_tune_knobs(const struct hd_tune *t)
@@ -547,7 +613,8 @@ static void search_again(struct hd_tune *t)
 	t->spent_ns = 0;
 	t->spent_bytes = 0;
 	t->stopped = false;
-	t->fastest = t->small_s = 0;      /* of another time */
+	t->fastest = t->small_s = t->most_part = 0;      /* of another time */
+	t->least = UINT64_MAX;
 	begin_near(t);
 }
 
@@ -590,7 +657,7 @@ void hd_tune_sample(struct hd_tune *t, uint64_t bytes, int64_t ns, bool waited)
 		return;
 	t->spent_bytes += bytes;
 	t->spent_ns += ns;
-	take_raced(t, rate);
+	(t->phase == HD_TUNE_START ? take_start : take_raced)(t, rate);
 }
 
 void hd_tune_stop(struct hd_tune *t)

@@ -8,11 +8,16 @@
  *    cancels; an entrant's mark is the mean of the middle half of these. After each round those leave whose
  *    mark is too far behind the first, by a bound that narrows with the rounds. It ends when one is left, or
  *    after as many as its kind has, HD_TUNE_ROUNDS at most.
- * 2. Probes: a race over depths by 4 and sizes by 8, all of the field, the smaller first. Of its first round
- *    those leave that have less than 0.15 of the first, and no more is kept of it: connections are opened
- *    in it, and buffers grow. The first of the others is *the best so far*. No entrant of any race has more
- *    in flight than the fastest brings in max(HD_TUNE_FLIGHT_MS, 8 times what one small request takes):
- *    beyond that requests wait for one another.
+ * 2. Start, as TCP does: a sample each with four times as much in flight as the one before, until two in a
+ *    row are not 1.1 times the best, which is *the best so far* then. Where latency rules that is most of
+ *    what there is, after a second.
+ *    Probes: a race of it with depths by 4 and sizes by 8, all of the field, the smaller first; its first is
+ *    the best so far. No entrant of any race has more in flight than the fastest brings in
+ *    max(HD_TUNE_FLIGHT_MS, 8 times what one small request takes): beyond that requests wait for one
+ *    another. None has so little that in proportion to another sample it could not come to 0.4 of the
+ *    fastest: c times as much in flight brings c times as much at most.
+ *    In a race a sample that is deeper than all before, or has more in flight, is taken once more, and that
+ *    counts: connections are opened in the first, and buffers grow.
  * 3. Neighbours: the best so far in a race with the knobs around it, near and two steps off, that were not
  *    judged yet. It changes only for one more than 2 % better, and then its neighbours follow, HD_TUNE_MOVES
  *    times at most.
@@ -42,14 +47,14 @@ enum { HD_TUNE_ENTRANTS = 20, HD_TUNE_ROUNDS = 15, HD_TUNE_MOVES = 8, HD_TUNE_SE
 
 /* mark: beside the best so far; rounds: that it is made of */
 struct hd_tune_seen { struct hd_ranges_knobs knobs; double mark; uint32_t rounds; };
-struct hd_tune_entrant { struct hd_ranges_knobs knobs; double rate[HD_TUNE_ROUNDS], mark, cold;
-	bool out; };
+struct hd_tune_entrant { struct hd_ranges_knobs knobs; double rate[HD_TUNE_ROUNDS], mark; bool out; };
 
-enum hd_tune_phase { HD_TUNE_PROBE, HD_TUNE_NEAR, HD_TUNE_CHEAPER, HD_TUNE_GAP, HD_TUNE_KEEP };
+enum hd_tune_phase { HD_TUNE_START, HD_TUNE_PROBE, HD_TUNE_NEAR, HD_TUNE_CHEAPER, HD_TUNE_GAP, HD_TUNE_KEEP };
 
 struct hd_tune_rules {
 	uint64_t memory_bytes;
 	uint32_t size_most;               /* 0: HD_RANGES_SIZE_MAX */
+	uint32_t depth_first;             /* of a start */
 	uint32_t depth_least;             /* of probes */
 	bool gaps;                        /* the gap is searched */
 	uint64_t budget_bytes; int64_t budget_ns;        /* see 6 */
@@ -57,13 +62,16 @@ struct hd_tune_rules {
 
 struct hd_tune {
 	struct hd_tune_rules rules;
-	uint64_t spent_bytes; int64_t spent_ns; bool stopped, warm;
+	uint64_t spent_bytes; int64_t spent_ns; bool stopped;
 	enum hd_tune_phase phase;
 	/* the race at hand: `turn` of its round are sampled; entrant 0 stays where it is the best so far */
 	struct hd_tune_entrant entrant[HD_TUNE_ENTRANTS];
 	uint32_t nentrants, round, turn, races, moves;
 	struct hd_ranges_knobs best, cheap;
 	double fastest, small_s;          /* bytes a second; what the first sample's requests took */
+	double most_part; uint64_t least; /* of all samples: rate / (depth * size), depth * size */
+	uint32_t first; bool again;       /* of a start: the best one's turn; its last is sampled twice */
+	uint32_t deepest; uint64_t most;  /* of what was sampled: depth, depth * size */
 	struct hd_tune_seen seen[HD_TUNE_SEEN]; uint32_t nseen;
 	struct hd_ranges_knobs now, kept; /* now: while it keeps */
 	double best_rate, kept_value;

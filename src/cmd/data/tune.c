@@ -10,7 +10,7 @@
 
 /* Half of the memory of requests: places of twice the depth. */
 #define TUNED_MEMORY (HD_RANGES_MEMORY / 2)
-enum { REQUESTS = 16, SAMPLE_MS = 100, SAMPLE_MOST_MS = 300, ROUNDS = 3, TURNS = 15, SLOTS = 2,
+enum { REQUESTS = 16, SAMPLE_MS = 100, BRIEF_MS = 30, SAMPLE_MOST_MS = 300, ROUNDS = 3, TURNS = 15, SLOTS = 2,
 	SWEPT = 90 };                     /* 9 depths, 10 sizes */
 enum { SEARCH_MS = 30000 };
 #define SEARCH_BYTES (UINT64_C(16) << 30)         /* of objects, which may have to be paid for */
@@ -84,16 +84,19 @@ static enum hd_err read_once(struct tuned *t, struct hd_ranges_knobs k, uint64_t
 }
 
 /* At least so many requests and so long, whichever comes later; never longer than SAMPLE_MOST_MS but for one
- * turn. */
-static enum hd_err measure(struct tuned *t, struct hd_ranges_knobs k, uint64_t *bytes, int64_t *took_ns)
+ * turn. `brief`: how it grows is all that is asked. */
+static enum hd_err measure(struct tuned *t, struct hd_ranges_knobs k, bool brief, uint64_t *bytes,
+	int64_t *took_ns)
 {
+	const int64_t least_ns = (brief ? BRIEF_MS : SAMPLE_MS) * HD_NS_PER_MS;
+	const uint32_t requests = brief ? 1 : REQUESTS;
 	const int64_t since = hd_clock_now_ns(&t->cmd->clock);
 	enum hd_err err = HD_OK;
 	int64_t ns = 0;
 	uint32_t n = 0;
 
 	*bytes = 0;
-	while (!err && (n < REQUESTS || ns < SAMPLE_MS * HD_NS_PER_MS) &&
+	while (!err && (n < requests || ns < least_ns) &&
 		ns < SAMPLE_MOST_MS * HD_NS_PER_MS) {
 		err = read_once(t, k, bytes, &n);
 		ns = hd_clock_now_ns(&t->cmd->clock) - since;
@@ -107,7 +110,7 @@ static enum hd_err measure_rate(struct tuned *t, struct hd_ranges_knobs k, doubl
 {
 	uint64_t bytes;
 	int64_t ns;
-	enum hd_err err = measure(t, k, &bytes, &ns);
+	enum hd_err err = measure(t, k, false, &bytes, &ns);
 
 	*bytes_s = (double)bytes * 1e9 / (double)ns;
 	return err;
@@ -209,7 +212,7 @@ static enum hd_err tune(struct tuned *t, struct hd_tune *tuner)
 			break;
 		}
 		t->pairs = tuner->phase == HD_TUNE_GAP;
-		err = measure(t, hd_tune_knobs(tuner), &bytes, &ns);
+		err = measure(t, hd_tune_knobs(tuner), tuner->phase == HD_TUNE_START, &bytes, &ns);
 		if (!err)
 			hd_tune_sample(tuner, bytes, ns, true);
 	}
@@ -367,6 +370,9 @@ static enum hd_err verb_data_tune(struct hd_cmd *cmd)
 		err = hd_fail(&cmd->diag, HD_E_INPUT, "%s is empty", cmd->args.pos[0]);
 	if (!err)
 		err = hd_memory_take(SLOTS * TUNED_MEMORY, HD_MEMORY_LAZY, &t.room, &cmd->diag);
+	if (!err)                         /* pages are there before a sample is: large ones would seem slow */
+		memset(t.room.at, 0, t.blob->size_bytes < SLOTS * TUNED_MEMORY ? t.blob->size_bytes :
+			SLOTS * TUNED_MEMORY);
 	if (!err)
 		err = tune_and_print(&t);
 	hd_blob_close(t.blob);
@@ -378,9 +384,9 @@ const struct hd_verb hd_verb_data_tune = {
 	.name = "data tune", .args = "FILE|URL|JOB", .npos_min = 1, .npos_max = 1,
 	.about = "find how deep and in what pieces a store is best read",
 	.more =
-		"By the tuner that training follows where steps wait: probes, then their neighbours, then "
-		"what is cheaper, in races of many turns. The knobs are those of the least memory within "
-		"2 % of the best. "
+		"By the tuner that training follows where steps wait: more in flight until that brings no "
+		"more, then probes, their neighbours, and what is cheaper, in races of many turns. The knobs "
+		"are those of the least memory within 2 % of the best. "
 		"-s data.direct=always: past the page cache, without which a file that was read before is "
 		"read from memory. Of a JOB (a file that ends in .yaml or .json) it is the first shard of "
 		"its data, read as its keys say. The gap is that of neighbours which are better read on to "
