@@ -1,7 +1,10 @@
-"""What is predicted of a change beside what it then took, for bench/whatif.sh: whatif.py FOLDER [--all]
+"""What is predicted of a change beside what it then took, for bench/whatif.sh:
+
+    whatif.py FOLDER [--all | --plans]
 
 FOLDER/MODEL/VARIANT/RATE[-again] has the recordings of a phase. Pairs differ in one thing. Prints a table of
-kinds of changes, and with --all a line a pair before it.
+kinds of changes, and with --all a line a pair before it. With --plans FOLDER/PLAN-TURN are runs, and the
+table has a line a pair of plans.
 """
 import json
 import os
@@ -46,6 +49,37 @@ def change(a, b):
     return None
 
 
+def plans():
+    """Of the middle run of each plan for each other: what is said, beside what that one's middle run took."""
+    runs = sorted(os.listdir(kept))
+    took = {run: ask(run, "--plan", plan_of(run))[0] for run in runs}
+    names = sorted({run.rsplit("-", 1)[0] for run in runs})
+    turns = {name: sorted((run for run in runs if run.rsplit("-", 1)[0] == name), key=took.get)
+             for name in names}
+    middle = {name: turns[name][(len(turns[name]) - 1) // 2] for name in names}
+    print("\n| plan | to | took, ms | said, ms | it took, ms | error |\n|---|---|--:|--:|--:|--:|")
+    errors, equal = [], []
+    for a in names:
+        equal += [took[x] / took[y] - 1 for i, x in enumerate(turns[a]) for y in turns[a][:i]]
+        for b in names:
+            if a == b:
+                continue
+            it, said = took[middle[b]], ask(middle[a], "--plan", plan_of(middle[b]))[1]
+            errors.append(said / it - 1)
+            print("| %s | %s | %.1f | %.1f | %.1f | %+.1f %% |" % (a, b, took[middle[a]], said, it,
+                                                               100 * errors[-1]))
+    n = len(errors) or 1
+    print("\n%d predictions: off by %.1f %% on average (%+.1f %% with signs), %+.1f %% at worst; "
+          "equal runs differ by %.1f %%" % (
+              len(errors), 100 * sum(map(abs, errors)) / n, 100 * sum(errors) / n,
+              100 * max(errors, key=abs, default=0), 100 * sum(map(abs, equal)) / max(1, len(equal))))
+
+
+def plan_of(run):
+    folder = os.path.join(kept, run, "plan")
+    return os.path.join(folder, max(x for x in os.listdir(folder) if x.endswith(".plan")))
+
+
 def main():
     took, kinds, replay = {}, {}, []
     for phase in phases():
@@ -78,4 +112,4 @@ def main():
         sum(replay) / len(replay) * 100, max(replay) * 100))
 
 
-main()
+plans() if "--plans" in sys.argv else main()

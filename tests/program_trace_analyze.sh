@@ -68,6 +68,25 @@ expect 2 heddle trace whatif pair --order fifo
 says 'are of another job'
 passed "another order of transfers is replayed, or refused"
 
+expect 0 heddle run mlp.yaml --out gpipe --workers 2 --devices 1 -q -s parallel.stages=2 \
+	-s parallel.schedule=gpipe
+expect 0 heddle trace whatif gpipe --plan gpipe/plan/0001.plan --json
+json_ok
+says '"gain":0,"not_recorded":[]'
+# whole models at both: their stage is none that ran
+cp pair/plan/0001.plan whole.plan
+expect 0 heddle trace whatif gpipe --plan whole.plan --json
+says '"not_recorded":[{"stage":0}]'
+expect 2 heddle trace whatif gpipe --plan pair/plan/0001.plan
+says 'pair/plan/0001.plan is of another job'
+sed 's/ NORM//' whole.plan >odd.plan
+expect 2 heddle trace whatif gpipe --plan odd.plan
+says 'the plan cannot run'
+expect 2 heddle trace whatif gpipe --plan whole.plan --bandwidth 2
+says '--plan goes alone'
+expect 3 heddle trace whatif gpipe --plan nowhere.plan
+passed "another plan is replayed, or refused"
+
 # Reading holds it back on any machine: the run says so itself, in the words that analyze has of its steps.
 if has_failpoints; then
 	write_jobs 24

@@ -291,6 +291,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(LAST_STEPS,  0,   "steps",         COUNT,  "N",       "the newest N steps of the recording (default 100)") \
 	X(CHANNELS,    0,   "bandwidth",     TEXT,   "K",       "bytes travel K times as fast")                    \
 	X(WORKER_AS,   0,   "worker",        TEXT,   "W=median", "what worker W does costs what it costs the others") \
+	X(PLAN_AS,     0,   "plan",          TEXT,   "FILE",    "steps go by this plan of the same job")          \
 	X(ORDER_AS,    0,   "order",         WORD,   "auto|fifo|random|tic|tic+|tac|search", "transfers go as with this comm.order")   \
 	X(FASTER,      0,   "compute",       TEXT,   "K",       "devices compute K times as fast")                \
 	X(DATA_WAITS,  0,   "data",          TEXT,   "X",       "waits for data take X times as long (0: none)")   \

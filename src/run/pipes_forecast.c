@@ -3,8 +3,7 @@
 #include "run/comm_settled.h"
 #include "run/pipes.h"
 
-/* Rule 5. */
-static enum hd_err of_whole(struct hd_forecast *step, const struct hd_task *task,
+enum hd_err hd_pipes_whole_over_links(struct hd_forecast *step, const struct hd_task *task,
 	const struct hd_run_costs *costs, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
@@ -54,7 +53,7 @@ enum hd_err hd_pipes_forecast(struct hd_pipes_forecast *forecast, const struct h
 		return err;
 	hd_forecast_forget(&made.step, &plan);
 	if (!staged)
-		err = of_whole(&made.step, task, costs, nworkers, ndevices, arena, diag);
+		err = hd_pipes_whole_over_links(&made.step, task, costs, nworkers, ndevices, arena, diag);
 	if (err)
 		return err;
 	made.npipes = staged ? hd_view_pipes(&view) : nworkers;

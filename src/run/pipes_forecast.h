@@ -42,6 +42,11 @@ static inline bool hd_pipes_whole_is_predicted(const struct hd_run_costs *costs)
 	return costs->late_ns > 0;
 }
 
+/* Rule 5: puts it into *step, where it says anything. */
+HD_MUST_USE enum hd_err hd_pipes_whole_over_links(struct hd_forecast *step, const struct hd_task *task,
+	const struct hd_run_costs *costs, uint32_t nworkers, uint32_t ndevices, struct hd_arena *arena,
+	struct hd_diag *diag);
+
 /* Of `nworkers` with `ndevices` each; `cores`: for all of them. A job without stages but for rule 4, or with
  * more of them than there are devices, and more of these than a run can have: npipes 0. HD_E_NOTFOUND as of
  * hd_forecast_make(). */

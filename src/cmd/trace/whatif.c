@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "sys/thread.h"
 #include "timeline/analyze/summary.h"
+#include "run/kept_plan.h"
+#include "run/replan.h"
 #include "run/xfer_order.h"
 #include "cmd/json_line.h"
+#include "cmd/session.h"
 #include "cmd/trace/recorded.h"
 
 static enum hd_err read_factor(struct hd_cmd *cmd, enum hd_opt opt, double least, double *factor)
@@ -49,9 +53,33 @@ static enum hd_err read_worker(struct hd_cmd *cmd, const struct hd_timeline *tl,
 	return HD_OK;
 }
 
-static void show_whatif(struct hd_cmd *cmd, const struct hd_tl_range *range, const struct hd_tl_replayed *now,
-	const struct hd_tl_replayed *then)
+enum { WHATIF_PLAN_BYTES = 16 << 20 };
+
+struct whatif_answer {
+	struct hd_tl_range range;
+	struct hd_tl_replayed now, then;
+	struct hd_replan replan;          /* of another plan */
+};
+
+static void put_gaps(struct hd_json_writer *w, const struct hd_replan *replan)
 {
+	hd_json_open_array(w, "not_recorded");
+	for (uint32_t i = 0; i < replan->ngaps; i++) {
+		const struct hd_replan_gap *gap = &replan->gap[i];
+		hd_json_open_object(w, NULL);
+		if (gap->why == HD_REPLAN_OP)
+			hd_json_put_text(w, "op", hd_ins_row(gap->op)->text);
+		else
+			hd_json_put_i64(w, gap->why == HD_REPLAN_STAGE ? "stage" : "worker", gap->at);
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+}
+
+static void show_whatif(struct hd_cmd *cmd, const struct whatif_answer *answer)
+{
+	const struct hd_tl_range *range = &answer->range;
+	const struct hd_tl_replayed *now = &answer->now, *then = &answer->then;
 	const double steps = (double)(range->last - range->first + 1),
 		error = now->recorded ? (double)now->replayed / (double)now->recorded - 1 : 0,
 		/* what both replays miss is in neither */
@@ -68,6 +96,8 @@ static void show_whatif(struct hd_cmd *cmd, const struct hd_tl_range *range, con
 		hd_json_put_f64(w, "replay_error", error);
 		hd_json_put_i64(w, "whatif_ns", (int64_t)otherwise);
 		hd_json_put_f64(w, "gain", gain);
+		if (cmd->args.has[HD_OPT_PLAN_AS])
+			put_gaps(w, &answer->replan);
 		hd_json_line_print(&line);
 		return;
 	}
@@ -79,11 +109,6 @@ static void show_whatif(struct hd_cmd *cmd, const struct hd_tl_range *range, con
 		printf("replay error %.1f %%: unchanged, the replay takes so much %s than the recording\n",
 			100 * fabs(error), error < 0 ? "less" : "longer");
 }
-
-struct whatif_answer {
-	struct hd_tl_range range;
-	struct hd_tl_replayed now, then;
-};
 
 static enum hd_err replay_costs(struct hd_cmd *cmd, const struct hd_tl_causes *causes,
 	const struct hd_tl_whatif *whatif, struct whatif_answer *answer)
@@ -128,8 +153,117 @@ static enum hd_err replay_order(struct hd_cmd *cmd, const struct hd_trace_input 
 	return err;
 }
 
+/* ---- another plan ---- */
+
+/* A plan in the folder of a run is one of that run's job. */
+static enum hd_err is_of_job(bool *same, struct hd_cmd *cmd, const struct hd_job *job, const char *path)
+{
+	static const char folder[] = HD_PLAN_FOLDER;
+	const char *name = strrchr(path, '/');
+	const size_t len = name ? (size_t)(name - path) : 0, n = sizeof folder - 1;
+	struct hd_job *its = hd_arena_take(&cmd->arena, 1, sizeof *its);
+	char file[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	*same = false;
+	if (!its)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a job");
+	if (len < n || memcmp(name - n, folder, n) != 0 || (len > n && name[-(ptrdiff_t)n - 1] != '/'))
+		return HD_OK;
+	snprintf(file, sizeof file, "%.*s" HD_RUN_JOB, (int)(len - n), path);
+	if (hd_fs_stat(&cmd->fs, file, &stat, NULL))
+		return HD_OK;
+	const enum hd_err err = hd_session_job(cmd, file, its, NULL, NULL);
+	*same = !err && hd_hash_same(its->hash, job->hash);
+	return err || *same ? err : hd_fail(&cmd->diag, HD_E_INVAL,
+		"%s is of another job: that of its run differs in what fixes the result", path);
+}
+
+static enum hd_err read_other(struct hd_cmd *cmd, const struct hd_job *job, struct hd_plan *plan, bool *same)
+{
+	const char *path = hd_args_text(&cmd->args, HD_OPT_PLAN_AS, "");
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err = hd_file_read_all(&cmd->fs, path, &cmd->arena, WHATIF_PLAN_BYTES, &bytes, &len,
+		&cmd->diag);
+
+	err = err ? err : hd_plan_parse(plan, (const char *)bytes, len, path, &cmd->arena, &cmd->diag);
+	return err ? err : is_of_job(same, cmd, job, path);
+}
+
+/* Workers of a plan are numbered as a view has them: by their ids. */
+static enum hd_err number_workers(struct hd_cmd *cmd, const struct hd_timeline *tl, struct hd_tl_range range,
+	const uint32_t **worker)
+{
+	uint32_t *to = hd_arena_take(&cmd->arena, (size_t)tl->nprocesses + 1, sizeof *to);
+	bool *in = hd_arena_take(&cmd->arena, (size_t)tl->nprocesses + 1, sizeof *in);
+
+	if (!to || !in)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for %u processes", tl->nprocesses);
+	for (uint32_t i = 0; i < tl->nsteps; i++)
+		in[tl->step[i].process] |= tl->step[i].committed && tl->step[i].number >= range.first &&
+			tl->step[i].number <= range.last;
+	for (uint32_t p = 0; p < tl->nprocesses; p++) {
+		to[p] = in[p] ? 0 : HD_TL_NONE;
+		for (uint32_t q = 0; in[p] && q < tl->nprocesses; q++)
+			to[p] += in[q] && tl->process[q].worker < tl->process[p].worker;
+	}
+	*worker = to;
+	return HD_OK;
+}
+
+static void say_gaps(struct hd_cmd *cmd, const struct hd_replan *made)
+{
+	for (uint32_t i = 0; i < made->ngaps; i++) {
+		const struct hd_replan_gap *gap = &made->gap[i];
+		if (gap->why == HD_REPLAN_OP)
+			hd_trace_say(cmd, "not recorded: %s, which the recorded plan has not; it takes what "
+				"the job's costs say, corrected as its stage is", hd_ins_row(gap->op)->text);
+		else if (gap->why == HD_REPLAN_STAGE)
+			hd_trace_say(cmd, "not recorded: stage %u as this plan cuts it; its nodes take what "
+				"they took in the stages that ran", gap->at);
+		else
+			hd_trace_say(cmd, "not recorded: worker %u; it is taken to be as fast as the others",
+				gap->at);
+	}
+}
+
+static enum hd_err replay_plan(struct hd_cmd *cmd, const struct hd_trace_input *input,
+	const struct hd_tl_causes *causes, struct whatif_answer *answer)
+{
+	struct hd_recorded_run run;
+	struct hd_tl_spents spent;
+	struct hd_replan made;
+	struct hd_plan other;
+	struct hd_cores cores;
+	const struct hd_tl_range range = answer->range;
+	const double steps = (double)(range.last - range.first + 1);
+	enum hd_err err = hd_recorded_open(&run, cmd, input, hd_opts[HD_OPT_PLAN_AS].name);
+	struct hd_replan_ask ask = { .ran = &run.plan, .other = &other, .spent = &spent };
+
+	hd_cores_usable(&cores);
+	err = err ? err : read_other(cmd, run.job, &other, &ask.same_job);
+	err = err ? err : hd_tl_spent_of(causes, range, &cmd->arena, &spent, &cmd->diag);
+	err = err ? err : number_workers(cmd, causes->tl, range, &ask.worker);
+	ask.task = run.task;
+	ask.costs = run.costs;
+	ask.cores = cores.n;
+	err = err ? err : hd_replan(&made, &ask, &cmd->arena, &cmd->diag);
+	hd_recorded_close(&run);
+	if (err)
+		return err;
+	answer->now = (struct hd_tl_replayed){ (int64_t)(made.recorded_ns * steps),
+		(int64_t)(made.ran_ns * steps) };
+	answer->then = (struct hd_tl_replayed){ answer->now.recorded, (int64_t)(made.other_ns * steps) };
+	answer->replan = made;
+	say_gaps(cmd, &made);
+	return HD_OK;
+}
+
 static enum hd_err read_changes(struct hd_cmd *cmd, struct hd_tl_whatif *whatif)
 {
+	static const enum hd_opt others[] = { HD_OPT_CHANNELS, HD_OPT_FASTER, HD_OPT_WORKER_AS,
+		HD_OPT_DATA_WAITS, HD_OPT_ORDER_AS };
 	const struct hd_args *args = &cmd->args;
 	enum hd_err err = read_factor(cmd, HD_OPT_CHANNELS, 1e-6, &whatif->bandwidth);
 
@@ -138,10 +272,14 @@ static enum hd_err read_changes(struct hd_cmd *cmd, struct hd_tl_whatif *whatif)
 	if (err)
 		return err;
 	if (!args->has[HD_OPT_CHANNELS] && !args->has[HD_OPT_FASTER] && !args->has[HD_OPT_DATA_WAITS] &&
-		!args->has[HD_OPT_WORKER_AS] && !args->has[HD_OPT_ORDER_AS])
+		!args->has[HD_OPT_WORKER_AS] && !args->has[HD_OPT_ORDER_AS] && !args->has[HD_OPT_PLAN_AS])
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"what if what? --bandwidth K, --compute K, --worker W=median, --data X, "
-			"--order ORDER");
+			"--order ORDER, --plan FILE");
+	for (size_t i = 0; args->has[HD_OPT_PLAN_AS] && i < sizeof others / sizeof *others; i++)
+		if (args->has[others[i]])
+			return hd_fail(&cmd->diag, HD_E_INVAL, "--plan goes alone: ask for --%s in a call of "
+				"its own", hd_opts[others[i]].name);
 	if (args->has[HD_OPT_ORDER_AS] && (args->has[HD_OPT_WORKER_AS] || args->has[HD_OPT_DATA_WAITS]))
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--order goes with --bandwidth and --compute: ask for "
 			"--worker and --data in a call of their own");
@@ -151,7 +289,7 @@ static enum hd_err read_changes(struct hd_cmd *cmd, struct hd_tl_whatif *whatif)
 static enum hd_err verb_trace_whatif(struct hd_cmd *cmd)
 {
 	struct hd_tl_whatif whatif = hd_tl_as_recorded();
-	struct whatif_answer answer;
+	struct whatif_answer answer = { .replan.ngaps = 0 };
 	struct hd_trace_input input;
 	struct hd_tl_causes causes;
 	enum hd_err err = read_changes(cmd, &whatif);
@@ -172,10 +310,11 @@ static enum hd_err verb_trace_whatif(struct hd_cmd *cmd)
 	if (answer.range.first != first)
 		hd_trace_say(cmd, "the run stood still before step %llu: steps from it on are replayed",
 			(unsigned long long)answer.range.first);
-	err = cmd->args.has[HD_OPT_ORDER_AS] ? replay_order(cmd, &input, &causes, &whatif, &answer) :
+	err = cmd->args.has[HD_OPT_PLAN_AS] ? replay_plan(cmd, &input, &causes, &answer) :
+		cmd->args.has[HD_OPT_ORDER_AS] ? replay_order(cmd, &input, &causes, &whatif, &answer) :
 		replay_costs(cmd, &causes, &whatif, &answer);
 	if (!err)
-		show_whatif(cmd, &answer.range, &answer.now, &answer.then);
+		show_whatif(cmd, &answer);
 	return err;
 }
 
@@ -194,9 +333,11 @@ const struct hd_verb hd_verb_trace_whatif = {
 		"by more than 5 %, the error is printed.\n"
 		"--order ORDER (RUN, of workers that each hold the whole model): transfers go as with "
 		"comm.order: ORDER; goes with --bandwidth and --compute. Without it their order stays.\n"
+		"--plan FILE (RUN): steps go by another plan of the same job, as RUN/plan has them; goes "
+		"alone. What was not recorded of its instructions is said.\n"
 		" heddle trace whatif runs/gpt-1 --order fifo\n"
 		" heddle trace whatif runs/mnist-1 --worker 2=median",
 	.opts = HD_OPTS(HD_OPT_CHANNELS, HD_OPT_FASTER, HD_OPT_WORKER_AS, HD_OPT_DATA_WAITS,
-		HD_OPT_ORDER_AS, HD_OPT_LAST_STEPS),
+		HD_OPT_ORDER_AS, HD_OPT_PLAN_AS, HD_OPT_LAST_STEPS),
 	.run = verb_trace_whatif, .test = "program_trace_analyze.sh",
 };
