@@ -59,6 +59,22 @@ enum hd_err hd_blob_read(struct hd_blob *store, const struct hd_range *range, ui
 	return err;
 }
 
+bool hd_blob_read_here(struct hd_blob *store, const struct hd_range *range, uint32_t nranges)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t k = 0; k < nranges; k++) {
+		if (range[k].offset > store->size_bytes || range[k].len > store->size_bytes - range[k].offset)
+			return false;             /* hd_blob_read() says what is wrong */
+		bytes += range[k].len;
+	}
+	if (!store->ops->read_here || bytes > HD_BLOB_HERE || !store->ops->read_here(store, range, nranges))
+		return false;
+	store->bytes += bytes;
+	store->requests += nranges;
+	return true;
+}
+
 void hd_blob_served(struct hd_blob *store, int64_t ns)
 {
 	if (store->served)

@@ -48,7 +48,8 @@ struct hd_blob_rules {
 	void *user;
 };
 
-enum { HD_BLOB_TRIES = 8, HD_BLOB_HOPS = 3, HD_BLOB_NAME = 2048, HD_BLOB_VERSION = 300 };
+enum { HD_BLOB_TRIES = 8, HD_BLOB_HOPS = 3, HD_BLOB_NAME = 2048, HD_BLOB_VERSION = 300,
+	HD_BLOB_HERE = 1 << 20 };
 
 /* What reading has cost. */
 struct hd_blob_count { uint64_t requests, bytes, wasted, retries; };
@@ -62,6 +63,10 @@ struct hd_blob_ops {
 	enum hd_err (*read)(struct hd_blob *store, const struct hd_request *request, uint32_t n,
 		uint32_t depth,
 		struct hd_diag *diag);
+	/* What is in this machine's memory, by the caller alone, without waiting: short reads by threads cost
+	 * more to hand over than to do. false: some of it is not, and `into` may have part of it; NULL: as
+	 * false. */
+	bool (*read_here)(struct hd_blob *store, const struct hd_range *range, uint32_t nranges);
 	void (*close)(struct hd_blob *store);
 };
 
@@ -95,6 +100,8 @@ void hd_blob_close(struct hd_blob *store);                   /* takes NULL */
 /* Fills sorted ranges; HD_E_INPUT: one ends behind the store. */
 HD_MUST_USE enum hd_err hd_blob_read(struct hd_blob *store, const struct hd_range *range, uint32_t nranges,
 	const struct hd_ranges_knobs *knobs, struct hd_diag *diag);
+/* As read_here of its row, of HD_BLOB_HERE bytes at most: more is copied by several threads. */
+bool hd_blob_read_here(struct hd_blob *store, const struct hd_range *range, uint32_t nranges);
 /* A request took so long. */
 void hd_blob_served(struct hd_blob *store, int64_t ns);
 struct hd_blob_count hd_blob_count(const struct hd_blob *store);

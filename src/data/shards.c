@@ -441,9 +441,10 @@ static enum hd_err fetch(struct hd_shard_set *set, struct wanted_sample *want, u
 		job[njobs] = (struct hd_shard_job){ .shard = &set->shard[want[i].shard], .range =
 			range + first,
 			.nranges = at - first };
-		job[njobs++].diag.text[0] = '\0';
+		if (!hd_blob_read_here(set->shard[want[i].shard].blob, range + first, at - first))
+			job[njobs++].diag.text[0] = '\0';
 	}
-	return do_jobs(set, job, njobs, diag);
+	return njobs ? do_jobs(set, job, njobs, diag) : HD_OK;
 }
 
 /* What was read goes to the tuner, a sample at a time: with waiting it searches, without it only gives back.

@@ -5,6 +5,7 @@
  * 2. A sample is one range of one shard; its CRC is compared at each read: HD_E_INTEGRITY.
  * 3. Reads of a call are in flight together, over all shards, within the knobs (ranges.h); they lie in
  *    memory that was taken at the opening. No bit depends on any of it.
+ *    What is in this machine's memory the caller reads by itself first: that is no request in flight.
  *    Calls at once share the depth: one begins, in the order in which they came, where
  *    it fits beside the others, or is alone.
  *    A depth that others ask for (keep_depth) stands in place of the tuner's, whose samples rest meanwhile.

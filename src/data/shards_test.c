@@ -242,11 +242,94 @@ static void what_is_read_for_an_evaluation_is_no_sample(void **state)
 	close_watched(set);
 }
 
+/* What is in memory is read by whatever thread asks: no request comes to the store. */
+static void what_is_in_memory_is_read_by_the_caller(void **state)
+{
+	struct hd_dataset *set = open_watched(8);
+	const struct hd_shard_set *shards = (struct hd_shard_set *)set;
+	struct hd_blob *blob = shards->shard[0].blob;
+	const struct hd_blob_ops here = { .name = "here", .read = watched_read,
+		.read_here = watched.own->read_here };
+	const uint64_t requests = blob->requests, bytes = blob->bytes;
+	struct shard_call c = { .set = set, .first = 3, .n = 40 };
+	uint8_t byte;
+
+	(void)state;
+	blob->ops = &here;
+	watched.open = true;
+	call(&c);
+	assert_int_equal(c.wrong, 0);
+	if (!hd_blob_read_here(blob, &(struct hd_range){ 0, 1, &byte }, 1)) {
+		assert_int_equal(watched.ncalls, 1);
+		print_message("this file system does not say what is in memory\n");
+	} else {
+		assert_int_equal(watched.ncalls, 0);
+		assert_true(blob->requests == requests + 41 && blob->bytes == bytes + 40 * 8 + 1);
+		assert_false(hd_blob_read_here(blob, &(struct hd_range){ blob->size_bytes, 1, &byte }, 1));
+	}
+	close_watched(set);
+}
+
+static size_t put_member(uint8_t *at, const char *name, const void *body, size_t len)
+{
+	uint32_t sum = 0;
+
+	memset(at, 0, 1024);
+	snprintf((char *)at, 100, "%s", name);
+	snprintf((char *)at + 100, 8, "%07o", 0644u);
+	snprintf((char *)at + 124, 12, "%011zo", len);
+	memset(at + 148, ' ', 8);
+	at[156] = '0';
+	memcpy(at + 257, "ustar\00000", 8);
+	for (uint32_t i = 0; i < 512; i++)
+		sum += at[i];
+	snprintf((char *)at + 148, 7, "%06o", sum);
+	memcpy(at + 512, body, len);
+	return 1024;
+}
+
+/* Floats are what a conversion to double and back makes of them, to the bit. */
+static void floats_of_a_tar_file_have_their_bits(void **state)
+{
+	static const uint32_t words[8] = { 0x7fa00001, 0xff800001, 0x7fc00002, 0x7f800000, 0xff800000, 1,
+		0x80000000, 0x40490fdb };
+	static uint8_t file[4096];
+	char tar[] = "shards_test_tar_XXXXXX";
+	const struct hd_data_spec spec = { .kind = "webdataset", .path = tar, .classes = 4, .train = 1,
+		.dim = { 8 }, .rank = 1 };
+	uint32_t got[8];
+	int32_t y;
+	void *out[] = { got, &y };
+	struct hd_diag diag = { "" };
+	struct hd_dataset *set;
+	struct hd_fs fs;
+
+	(void)state;
+	const size_t len = put_member(file, "a.raw", words, sizeof words);
+	(void)put_member(file + len, "a.cls", "3", 1);
+	const int fd = mkstemp(tar);
+	assert_true(fd >= 0 && write(fd, file, sizeof file) == sizeof file && !close(fd));
+	hd_fs_real(&fs);
+	CHECK(!hd_dataset_open(&set, &spec, &fs, &diag), "%s", diag.text);
+	CHECK(!set->ops->read(set, 0, 0, out, &diag) && y == 3, "%s", diag.text);
+	for (uint32_t i = 0; i < 8; i++) {
+		volatile float single;
+		memcpy((void *)(uintptr_t)&single, &words[i], 4);
+		volatile double wide = (double)single;
+		single = (float)wide;
+		CHECK(!memcmp((void *)(uintptr_t)&single, &got[i], 4), "%08x became %08x", words[i], got[i]);
+	}
+	hd_dataset_destroy(set);
+	assert_int_equal(unlink(tar), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_at_once_share_the_depth),
 		cmocka_unit_test(calls_go_in_as_they_came),
+		cmocka_unit_test(what_is_in_memory_is_read_by_the_caller),
+		cmocka_unit_test(floats_of_a_tar_file_have_their_bits),
 		cmocka_unit_test(what_is_read_for_an_evaluation_is_no_sample),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "sys/failpoint.h"
@@ -90,6 +91,18 @@ enum hd_err hd_direct_read(const struct hd_direct *file, const char *path, void 
 	}
 	*got = done;
 	return HD_OK;
+}
+
+bool hd_direct_read_here(const struct hd_direct *file, void *into, size_t len, int64_t offset)
+{
+#ifdef RWF_NOWAIT
+	struct iovec part = { into, len };
+
+	return !HD_FAILPOINT(BLOB_READ) && preadv2(file->id, &part, 1, offset, RWF_NOWAIT) == (ssize_t)len;
+#else
+	(void)file, (void)into, (void)len, (void)offset;
+	return false;
+#endif
 }
 
 void hd_direct_close(struct hd_direct *file)

@@ -32,6 +32,9 @@ HD_MUST_USE enum hd_err hd_direct_open(const char *path, bool direct, bool must,
 /* HD_E_IO and all else as file.h has it. */
 HD_MUST_USE enum hd_err hd_direct_read(const struct hd_direct *file, const char *path, void *into, size_t len,
 	int64_t offset, size_t *got, struct hd_diag *diag);
+/* All of it out of the page cache, without waiting for a disk; false: some of it is not there, or cannot be
+ * had so. Of a file with align 0. */
+bool hd_direct_read_here(const struct hd_direct *file, void *into, size_t len, int64_t offset);
 void hd_direct_close(struct hd_direct *file);
 
 #endif
