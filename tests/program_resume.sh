@@ -110,6 +110,8 @@ for workers in '' '--workers 2 --devices 1'; do
 	expect 3 heddle resume early --from 3
 	expect 0 heddle resume early $workers --steps 50
 	says 'ended before its first checkpoint'
+	grep -q '"kind":"again","step":0,' early/events.ndjson ||
+		failed "no event says that steps were done again: $(tail -n 4 early/events.ndjson)"
 	same "$(heddle ckpt digest early)" "$digest" \
 		"a run that was killed before its first checkpoint, $workers"
 done
@@ -143,5 +145,5 @@ grep -q "\"kind\":\"unrecorded\".*the $((n - 1)) steps before step $n have no li
 	lines/events.ndjson || failed "no event says that lines are missing: $(tail -n 4 lines/events.ndjson)"
 expect 0 heddle run mlp.yaml --out whole --devices 1 -q --steps 3
 expect 0 heddle resume whole --devices 1 -q
-! grep -q unrecorded whole/events.ndjson || failed "lines are missing that are there"
+! grep -Eq 'unrecorded|"again"' whole/events.ndjson || failed "lines are missing that are there, or again"
 passed "steps before a checkpoint whose lines are gone are reported"

@@ -11,7 +11,8 @@
  *    is stored before the first one starts, so that any later driver can go on with the folder.
  * 3. metrics.ndjson gets a line for each committed step, events.ndjson one for each change of the run. The
  *    loop never waits for either file. Steps that were committed while no coordinator ran have no line; they
- *    are counted and reported. Times "t" count from the start of the run, whichever driver writes.
+ *    are counted and reported. Only steps that are done again, from a checkpoint, have two (`again`).
+ *    Times "t" count from the start of the run, whichever driver writes.
  * 4. Workers connect over Unix sockets in the run's folder. Other addresses are opened only on request; a
  *    worker that connects there is remote: it asks for the job and joins a run that has begun.
  * 5. The first worker that joins fixes the kernels of the job; they are stored.

@@ -107,7 +107,7 @@ struct driver {
 	/* steps in a row, up to now, without a record; every step below `recorded` is written or counted as
 	 * lost */
 	uint64_t unrecorded, recorded;
-	/* steps below have the lines of the coordinator before: members tell of their last ones again */
+	/* steps below have a line of the state that is there: members tell of their last ones again */
 	uint64_t had_lines;
 	char address[HD_ADDR_CAP];        /* where other machines join; "": nowhere */
 	bool evaluating;                  /* a member does */

@@ -198,7 +198,7 @@ enum hd_err driver_set_began(struct driver *c, struct hd_diag *diag)
 		age = began - (int64_t)hd_get64(bytes);
 	c->spec->dir->began_ns -= age > 0 ? age : 0;
 	c->recorded = hd_rundir_recorded(c->spec->dir);
-	c->had_lines = c->spec->target ? 0 : c->recorded;
+	c->had_lines = c->recorded;
 	c->config.verified = hd_rundir_verified(c->spec->dir);
 	return err;
 }

@@ -4,7 +4,7 @@
 
 #include "protocol/member.h"
 
-/* Steps that have no line in metrics.ndjson: how many, and why. */
+/* Steps that have no line in metrics.ndjson, or more than one: how many, and why. */
 
 static void tell(struct driver *c, uint64_t n, const char *why)
 {
@@ -30,6 +30,18 @@ void driver_tell_unrecorded(struct driver *c)
 	c->unrecorded = 0;
 }
 
+/* The state of the last steps is gone. They get a line each once more, which counts: it is of the state that
+ * is there now. */
+static void tell_again(struct driver *c, uint64_t step)
+{
+	char text[120];
+
+	snprintf(text, sizeof text, "%llu steps that have a line are done again, from the checkpoint of step "
+		"%llu on", (unsigned long long)(c->recorded - step), (unsigned long long)step);
+	driver_note(c, "again", HD_NOBODY, text);
+	c->had_lines = 0;
+}
+
 /* Members without a coordinator may have saved a checkpoint and died: of the steps before it only the written
  * lines exist. */
 void driver_begins_at(struct driver *c, uint64_t step)
@@ -40,6 +52,8 @@ void driver_begins_at(struct driver *c, uint64_t step)
 	if (step / every > c->recorded / every)
 		tell(c, step / every - c->recorded / every,
 			"no coordinator was there, and the members with their records are gone");
-	c->recorded = step > c->recorded ? step : c->recorded;
 	c->end.step = step;               /* if it ends there, no commit says so */
+	if (step < c->recorded)
+		tell_again(c, step);
+	c->recorded = step > c->recorded ? step : c->recorded;
 }

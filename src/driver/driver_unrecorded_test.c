@@ -7,7 +7,7 @@
 static void note(void *user, const char *kind, uint32_t worker, const char *text)
 {
 	(void)worker;
-	(void)kind;
+	desk_say(user, kind);
 	desk_say(user, text);
 }
 
@@ -29,6 +29,27 @@ static void a_run_stands_where_it_begins_from_disk(void **state)
 	driver_begins_at(&c, 10);                 /* back, from an older one: its lines are there */
 	assert_int_equal(c.end.step, 10);
 	assert_int_equal(c.end.unrecorded, 16);
+	CHECK(strstr(d.notes, "again") && strstr(d.notes, "10 steps that have a line are done again, from "
+		"the checkpoint of step 10 on"), "%s", d.notes);
+	desk_close(&d);
+}
+
+/* One line a step, but where the state went back: then the later one is of the state that is there. */
+static void lines_are_written_again_only_where_the_state_went_back(void **state)
+{
+	static struct driver c;
+	struct desk d;
+
+	(void)state;
+	desk_open(&d, "");
+	const struct hd_driver_spec spec = { .task = d.made.rig.task, .fs = &d.made.rig.fs, .clock = &d.clock,
+		.dir = &d.dir, .watch = { .user = &d, .note = note } };
+	c = (struct driver){ .spec = &spec, .recorded = 30, .had_lines = 30, .end.step = 30 };
+	driver_begins_at(&c, 30);
+	assert_int_equal(c.had_lines, 30);
+	assert_false(strstr(d.notes, "again"));
+	driver_begins_at(&c, 20);
+	assert_int_equal(c.had_lines, 0);
 	desk_close(&d);
 }
 
@@ -36,6 +57,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_stands_where_it_begins_from_disk),
+		cmocka_unit_test(lines_are_written_again_only_where_the_state_went_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -719,6 +719,11 @@ static void look_at_records(struct hd_run *run)
 			"written, or the machine died before "
 			"it was on the disk", (unsigned long long)(run->began_step / every -
 			recorded / every), (unsigned long long)run->began_step);
+	if (run->began_step < recorded)
+		hd_run_note(run, "again",
+			"%llu steps that have a line are done again, from the checkpoint of step %llu on",
+			(unsigned long long)(recorded - run->began_step),
+			(unsigned long long)run->began_step);
 }
 
 static void be_ready(struct hd_run *run)

@@ -9,7 +9,9 @@
  * 1. One process holds a run: flock on `lock`. A second is refused with what to do. The file says which
  *    process, as what, and on which machine: the folder may be shared by several, and a process of another
  *    one is no number here.
- * 2. Lines are appended whole; after a restart the last record of a step counts.
+ * 2. Lines are appended whole. A step has one, but where the state was lost: an event `again` says the step
+ *    of the checkpoint from which on they are done again; of each the last line counts. Bits are the same,
+ *    if the job fixes them.
  * 3. Mode 0700. A new run never overwrites an old one: runs/<name>, <name>-2, ...;
  *    with --out, a folder that holds a run already is refused (exit 2) with the
  *    `resume` line to type.
