@@ -262,6 +262,7 @@ void driver_reading_step(struct driver *c);             /* after a committed ste
 
 /* driver_unrecorded.c */
 void driver_tell_unrecorded(struct driver *c);
+void driver_goes_on_at(struct driver *c, uint64_t step);
 void driver_begins_at(struct driver *c, uint64_t step);         /* from disk */
 
 /* driver_restore.c. Links are served while a checkpoint is read, or members would miss the coordinator. */

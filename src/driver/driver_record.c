@@ -159,6 +159,8 @@ static enum hd_err keep_beginning(struct driver *c, struct hd_diag *diag)
 
 	if (!c->config.record.started && c->spec->target)
 		driver_begins_at(c, c->config.step);
+	if (c->config.record.started)
+		driver_goes_on_at(c, c->config.step);
 	if (c->spec->target) {
 		c->config.record.serial++;
 		return driver_keep_record(c, &c->config.record, diag);

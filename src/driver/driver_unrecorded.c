@@ -57,3 +57,16 @@ void driver_begins_at(struct driver *c, uint64_t step)
 		tell_again(c, step);
 	c->recorded = step > c->recorded ? step : c->recorded;
 }
+
+/* Members are there, which say what they keep; a checkpoint may be of more steps than have lines. */
+void driver_goes_on_at(struct driver *c, uint64_t step)
+{
+	uint64_t every = (uint64_t)hd_job_int(c->spec->task->job, HD_JOB_METRICS_EVERY);
+	uint64_t kept = step > HD_CO_NEWS ? step - HD_CO_NEWS : 0;
+
+	if (kept / every > c->recorded / every)
+		tell(c, kept / every - c->recorded / every, "no coordinator was there for longer than "
+			"members keep them");
+	c->recorded = kept > c->recorded ? kept : c->recorded;
+	c->config.recorded = c->recorded;
+}

@@ -53,11 +53,32 @@ static void lines_are_written_again_only_where_the_state_went_back(void **state)
 	desk_close(&d);
 }
 
+/* Members went on and saved; they say what they keep of the steps before that checkpoint. */
+static void a_takeover_asks_for_the_steps_between_the_last_line_and_the_checkpoint(void **state)
+{
+	static struct driver c;
+	struct desk d;
+
+	(void)state;
+	desk_open(&d, "");
+	const struct hd_driver_spec spec = { .task = d.made.rig.task, .fs = &d.made.rig.fs, .clock = &d.clock,
+		.dir = &d.dir, .watch = { .user = &d, .note = note } };
+	c = (struct driver){ .spec = &spec, .recorded = 162, .had_lines = 162 };
+	driver_goes_on_at(&c, 200);
+	CHECK(c.config.recorded == 162 && !c.end.unrecorded && c.had_lines == 162, "from step %llu on",
+		(unsigned long long)c.config.recorded);
+	driver_goes_on_at(&c, 10000);
+	CHECK(c.config.recorded == 10000 - HD_CO_NEWS && c.end.unrecorded == 10000 - HD_CO_NEWS - 162 &&
+		strstr(d.notes, "longer than members keep"), "%s", d.notes);
+	desk_close(&d);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_stands_where_it_begins_from_disk),
 		cmocka_unit_test(lines_are_written_again_only_where_the_state_went_back),
+		cmocka_unit_test(a_takeover_asks_for_the_steps_between_the_last_line_and_the_checkpoint),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

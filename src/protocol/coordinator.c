@@ -754,7 +754,8 @@ enum hd_err hd_coordinator_create(struct hd_coordinator **out, const struct hd_c
 	co->chain = co->parm + config->nbuckets;
 	co->now_ns = co->start_ns = now_ns;
 	co->stored = co->record.serial;
-	co->committed = config->step;
+	co->committed = config->record.started && config->recorded && config->recorded < config->step ?
+		config->recorded : config->step;
 	co->verified = config->record.started ? config->verified : config->step;
 	co->record.term++;
 	if (!co->record.target)

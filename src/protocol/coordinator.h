@@ -218,8 +218,11 @@ struct hd_co_config {
 	/* of the job: after them it is done, whatever stop was asked for; 0: not known */
 	uint64_t nsteps;
 	uint64_t step;                    /* first step, if nothing is stored: that of the checkpoint, or 0 */
-	/* of a run that is taken over: the newest X_verified known; or 0 */
+	/* of a run that is taken over: the newest X_verified known, or 0 */
 	uint64_t verified;
+	/* likewise: the first step that the coordinator before did not write down, where that is below
+	 * `step`, which a checkpoint is of; members say what they keep of these steps; 0: `step` */
+	uint64_t recorded;
 	/* as it was found; all 0: a new run. The caller holds the store's lock */
 	struct hd_co_record record;
 	hd_plan_view *plan;               /* NULL: an even map */

@@ -260,6 +260,26 @@ static void newcomers_come_in_with_a_view_if_they_are_wanted(void **state)
 	co_end(c);
 }
 
+/* A checkpoint is of step 6, lines are there up to step 4: the coordinator before did not get to the next. */
+static void what_members_keep_of_steps_before_the_checkpoint_is_asked_for(void **state)
+{
+	struct co_at_work at, *c = &at;
+	struct hd_co_config config = co_config;
+
+	(void)state;
+	config.record = (struct hd_co_record){ .serial = 9, .term = 3, .epoch = 4, .next_worker = 1,
+		.target = 1, .nmembers = 1, .member = { 0 }, .started = true };
+	config.step = 6;
+	config.recorded = 5;
+	co_begin(c, &config);
+	CO(TICK);
+	co_return(c, 0, 10, true);
+	STORED();
+	FROM(0, SEAL, .epoch = 5, .seal = { .step = 5, .ran = true, .news = { .samples = 8 } });
+	IS(MEMBER_AT(0, 5, 7), ">0 VIEW@5 7 of 0; NOTE view; COMMIT 5@5; COMMIT 6@5 lost");
+	co_end(c);
+}
+
 /* More may hold the state than there may be members: those of the lowest numbers are. */
 static void no_view_has_more_members_than_there_may_be(void **state)
 {
@@ -545,6 +565,7 @@ int main(void)
 		cmocka_unit_test(a_view_is_said_again_where_it_came_of_a_failure),
 		cmocka_unit_test(who_was_not_asked_has_no_say),
 		cmocka_unit_test(newcomers_come_in_with_a_view_if_they_are_wanted),
+		cmocka_unit_test(what_members_keep_of_steps_before_the_checkpoint_is_asked_for),
 		cmocka_unit_test(no_view_has_more_members_than_there_may_be),
 		cmocka_unit_test(a_start_of_which_nobody_is_left_begins_anew),
 		cmocka_unit_test(what_was_not_begun_holds_nothing),
