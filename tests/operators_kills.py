@@ -9,8 +9,11 @@ answered is asked again in the next life.
 At each look: no user, account or group has more than its quota of devices or running jobs, by what the
 scheduler says and by the processes that there are; what is over stays so; what is done has all its steps;
 what is held has no device; none reaches what belongs to others. At the end: each job that was taken is
-there once and over once, after what it runs after, with each step recorded once and the bits of its
-undisturbed run, and the table of each sweep is the one that follows from its trials alone.
+there once and over once, after what it runs after, with a record of each step and the bits of its
+undisturbed run, and the table of each sweep is the one that follows from its trials alone. A step is recorded
+once; where a run lost its workers, and with them the state, its events say so (`again`, with the step of the
+checkpoint), and from that step on, no other, it is recorded once more with the loss that it had. Every 50
+deaths the jobs that are over are looked at so, too.
 
 Prints what was done; exit 1 with `FAILED: ...` at the first that is not so. Shares no code with what it
 judges: it knows the answers, the runs' records and `ckpt digest` alone."""
@@ -100,6 +103,7 @@ class Taken:
         self.may_cancel = self.must_cancel = False
         self.hold_asked = self.hold_said = self.seen_held = False
         self.goes_on = None                 # the order that goes on in its run
+        self.audited = False
 
 
 class World:
@@ -443,6 +447,11 @@ class World:
         else:
             getattr(self, what)()
 
+    def rest_for(self, s):
+        end = time.monotonic() + s
+        while self.lives() and time.monotonic() < end:
+            time.sleep(0.02)
+
     def life(self, k):
         where, fail_at = 'instant', None
         if k % 2 and self.a.points:
@@ -454,13 +463,15 @@ class World:
             if self.await_up():
                 self.flush()
                 self.look()
+                if k % 50 == 49:
+                    self.audit_over()
                 if not self.sweeps:
                     self.sweep()
                 for _ in range(acts):
                     self.act()
                     self.look()
                     time.sleep(self.rng.random() * 0.08)
-                time.sleep(rest_s + (1 if fail_at else 0))
+                self.rest_for(rest_s + (1 if fail_at else 0))
         except Away:
             pass
         if self.lives():
@@ -510,7 +521,8 @@ class World:
         shutil.rmtree(out)
         return losses, digest
 
-    def audit(self):
+    def wanted(self):
+        """By kind and steps: the digest of the run that nothing disturbs."""
         want = {}
         for k, (seed, steps) in enumerate(KINDS):
             with open(os.path.join(self.a.folder, 'alone.yaml'), 'w') as f:
@@ -518,6 +530,21 @@ class World:
             for at in (steps, PAUSE):
                 if at == steps or k:
                     want[k, at] = self.alone('alone.yaml', 'alone-%d-%d' % (k, at), at)[1]
+        return want
+
+    def audit_over(self):
+        """Those that no later job changes."""
+        def is_over(order):
+            return all(i in self.over for i in order.ids)
+        ends = self.ends()
+        for order in self.orders:
+            if not order.audited and is_over(order) and not order.until and not any(
+                    o.goes_on for o in order.after) and all(is_over(o) for o in order.after):
+                for i in order.ids:
+                    self.audit_job(order, i, ends)
+                order.audited = True
+
+    def audit(self):
         there = collections.Counter(j['id'] for j in self.jobs())
         lost = [i for i in self.owner if there[i] != 1]
         if lost:
@@ -528,7 +555,7 @@ class World:
         ends = self.ends()
         for order in self.orders:
             for i in order.ids:
-                self.audit_job(order, i, want, ends)
+                self.audit_job(order, i, ends)
         for n in range(1, self.sweeps + 1):
             self.audit_sweep(n)
         done = [i for i in self.owner if self.over[i] == 'done']
@@ -551,7 +578,7 @@ class World:
             if len(page['events']) < 1000:
                 return count
 
-    def audit_job(self, order, i, want, ends):
+    def audit_job(self, order, i, ends):
         _, j = self.ask('root', 'GET', '/v1/jobs/%d' % i)
         state, steps = self.over[i], order.until or KINDS[order.kind][1]
         if ends[i] != 1:
@@ -565,25 +592,18 @@ class World:
             with open(j['run'] + '/metrics.ndjson') as f:
                 lines = [json.loads(line) for line in f]
             with open(j['run'] + '/events.ndjson') as f:
-                back = '"kind":"restore"' in f.read()       # a busy machine lost the last worker
+                events = [json.loads(line) for line in f]
         except FileNotFoundError:
-            lines, back = [], False
-        seen, loss = [line['step'] for line in lines], {}
-        if len(seen) != len(set(seen)) and not back:
-            fail('steps of job', i, 'are recorded twice:', [s for s, n in collections.Counter(
-                seen).items() if n > 1][:5])
-        for line in lines:
-            if loss.setdefault(line['step'], line['loss']) != line['loss']:
-                fail('step', line['step'], 'of job', i, 'has two losses')
-        seen = set(seen)
+            lines, events = [], []
+        seen = self.audit_lines(i, lines, [e['step'] for e in events if e['kind'] == 'again'])
         if state != 'done':
             return
         last = order.goes_on.body['until'] if order.goes_on and order.goes_on.ids else steps
         if order.goes_on and self.over.get((order.goes_on.ids or [0])[0]) != 'done':
             last = None                       # as far as that one came
-        if j['digest'] != want[order.kind, steps]:
+        if j['digest'] != self.want[order.kind, steps]:
             fail('digest of job', i, j['digest'], 'is not that of its undisturbed run',
-                 want[order.kind, steps])
+                 self.want[order.kind, steps])
         if last and len(seen) != last:
             fail('job', i, 'has a record of', len(seen), 'of', last, 'steps')
         for o in order.after:
@@ -591,6 +611,24 @@ class World:
                 before = self.ask('root', 'GET', '/v1/jobs/%d' % d)[1]
                 if j['started_s'] < before['ended_s']:
                     fail('job', i, 'began at', j['started_s'], 'and job', d, 'ended at', before['ended_s'])
+
+    def audit_lines(self, i, lines, again):
+        """Its steps. One that a run has gone back to was said to be, in this order; what was said may have
+        come to nothing, where the run died before it had a step."""
+        loss, last, said = {}, -1, iter(again)
+        for line in lines:
+            step = line['step']
+            if step <= last:
+                if step not in said:                    # takes what was said up to it
+                    fail('job', i, 'has a record of step', step, 'behind that of step', last,
+                         'and said that it goes back to', again)
+                self.acts['run went back'] += 1
+            elif step != last + 1:
+                fail('job', i, 'has no record of steps', last + 1, 'to', step - 1)
+            if loss.setdefault(step, line['loss']) != line['loss']:
+                fail('step', step, 'of job', i, 'has two losses')
+            last = step
+        return set(loss)
 
     def audit_sweep(self, n):
         if not hasattr(self, 'trial'):
@@ -653,6 +691,7 @@ def main():
     p.add_argument('--points', type=lambda s: [x for x in s.split(',') if x], default=[])
     w = World(p.parse_args())
     prepare(w)
+    w.want = w.wanted()
     try:
         for k in range(w.a.kills):
             w.life(k)
