@@ -94,7 +94,7 @@ static enum hd_err take_state(const struct hd_dispatch *d, const struct live_par
 			return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	}
 	const bool queue = d->nquotas && d->policy_set.policy->powers & HD_POLICY_QUEUE;
-	const bool *in = queue ? dispatch_quota_queue(d, arena) : NULL;
+	const bool *in = queue ? dispatch_quota_queue(d, p, arena) : NULL;
 	if (queue && !in)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for the state of %u jobs", d->njobs);
 	for (uint32_t i = 0; i < d->njobs; i++)

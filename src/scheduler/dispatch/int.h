@@ -225,8 +225,8 @@ HD_MUST_USE enum hd_err dispatch_share_quotas(struct hd_dispatch *d, const struc
 	struct hd_diag *diag);
 /* Devices that it may be given now, beside those that it holds; UINT32_MAX: any. */
 uint32_t dispatch_quota_room(const struct hd_dispatch *d, const struct live *j);
-/* [njobs], in the arena: the jobs that quotas have room for at once. NULL: no memory. */
-bool *dispatch_quota_queue(const struct hd_dispatch *d, struct hd_arena *arena);
+/* [njobs], in the arena: the jobs of the part that quotas have room for at once. NULL: no memory. */
+bool *dispatch_quota_queue(const struct hd_dispatch *d, const struct live_part *p, struct hd_arena *arena);
 uint32_t dispatch_quota_most(const struct hd_dispatch_job *row);      /* devices, if it were alone */
 /* Devices without which it does not run: under a policy that does not resize, all that it wants. */
 uint32_t dispatch_least(const struct hd_dispatch *d, const struct hd_dispatch_job *row);

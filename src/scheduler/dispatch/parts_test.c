@@ -274,6 +274,39 @@ static void a_reservation_gives_a_partition_its_own_devices(void **state)
 	finish(&w);
 }
 
+/* Of one user's two jobs one waits for devices of a partition that is full. */
+static void a_job_that_waits_in_one_partition_leaves_its_quota_to_another(void **state)
+{
+	static const struct hd_dispatch_limit limit = { "user ada", 1, 1 };
+	struct hd_dispatch_why why;
+	struct world w;
+	(void)state;
+
+	for (int first = 0; first < 2; first++) {         /* whichever of them is asked first */
+		const char *full = apart_of[first].name, *has_room = apart_of[!first].name;
+		begin_with(&w, "fifo", 1, apart_of, 2);
+		const uint64_t big = submit_to(&w, full, 100000, 3, NULL);
+		settle(&w);
+		const uint64_t waits = submit_to(&w, full, 100000, 1, &limit);
+		const uint64_t runs = submit_to(&w, has_room, 100000, 1, &limit);
+		settle(&w);
+		CHECK(workers_of(&w, big) == 3 && !workers_of(&w, waits) && workers_of(&w, runs) == 1,
+			"%u, %u and %u workers", workers_of(&w, big), workers_of(&w, waits),
+			workers_of(&w, runs));
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = big });
+		settle(&w);
+		CHECK(!workers_of(&w, waits) && workers_of(&w, runs) == 1, "%u and %u workers of a quota of "
+			"one", workers_of(&w, waits), workers_of(&w, runs));
+		const struct hd_dispatch_ask ask = { .now_s = w.now_s };
+		assert_int_equal(hd_dispatch_explain(w.d, waits, &ask, &why, NULL), HD_OK);
+		assert_string_equal(why.code, "QUOTA");
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = runs });
+		settle(&w);
+		assert_int_equal(workers_of(&w, waits), 1);
+		finish(&w);
+	}
+}
+
 static void a_setting_that_makes_no_sense_is_refused(void **state)
 {
 	static const uint32_t none[] = { 6 };
@@ -313,6 +346,8 @@ int main(void)
 		cmocka_unit_test_setup(of_what_is_free_the_first_takes_first, set_within),
 		cmocka_unit_test_setup(windows_hold_within_partitions, set_within),
 		cmocka_unit_test_setup(a_reservation_gives_a_partition_its_own_devices, set_within),
+		cmocka_unit_test_setup(a_job_that_waits_in_one_partition_leaves_its_quota_to_another,
+			set_within),
 		cmocka_unit_test_setup(a_setting_that_makes_no_sense_is_refused, set_within),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

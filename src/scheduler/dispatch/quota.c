@@ -157,8 +157,20 @@ static bool take_room(const struct hd_dispatch *d, struct hd_dispatch_limit *lef
 	return true;
 }
 
-/* Those that run first, then by id: a queue that gave a share to more would keep devices for them. */
-bool *dispatch_quota_queue(const struct hd_dispatch *d, struct hd_arena *arena)
+/* Of a type there are as many devices in service as it needs at once. */
+static bool fits_some_type(const struct hd_dispatch *d, const struct live *j)
+{
+	bool fits = false;
+
+	for (uint32_t t = 0; t < d->set.ntypes; t++)
+		fits |= j->row.rate[t].steps_s > 0 &&
+			hd_rounds_usable(dispatch_part(d, j)->rounds, t) >= dispatch_least(d, &j->row);
+	return fits;
+}
+
+/* Those that run first, then by id: a queue that gave a share to more would keep devices for them. What waits
+ * for devices of other parts, or for ones that there are not, takes no room from what can run here. */
+bool *dispatch_quota_queue(const struct hd_dispatch *d, const struct live_part *p, struct hd_arena *arena)
 {
 	bool *in = hd_arena_take(arena, d->njobs + 1, sizeof *in);
 	struct hd_dispatch_limit *left = hd_arena_take(arena, d->nquotas + 1, sizeof *left);
@@ -169,8 +181,11 @@ bool *dispatch_quota_queue(const struct hd_dispatch *d, struct hd_arena *arena)
 	for (int runs = 1; runs >= 0; runs--)
 		for (uint32_t i = 0; i < d->njobs; i++) {
 			const struct live *j = d->job[i];
-			if (dispatch_leased(j) == runs)
-				in[i] = dispatch_is_here(j) && take_room(d, left, j);
+			bool here = dispatch_part(d, j) == p;
+			bool has = dispatch_leased(j) || (!here && j->ntarget);
+			if (has == runs && (has || here))
+				in[i] = dispatch_is_here(j) && ((!has && !fits_some_type(d, j)) ||
+					take_room(d, left, j));
 		}
 	return in;
 }

@@ -154,6 +154,44 @@ static void a_job_larger_than_its_quota_keeps_no_device_from_others(void **state
 	finish(&w);
 }
 
+/* It waits for devices that there are not, or that are out of service: its quota goes to what can run. */
+static void a_job_that_no_type_holds_takes_no_room_of_its_quota(void **state)
+{
+	struct hd_dispatch_why why;
+	(void)state;
+
+	for (int out = 0; out < 2; out++) {
+		struct world w;
+		begin(&w, "fifo", 3);
+		for (uint32_t v = 0; out && v < 6; v += 3) {
+			w.device_out[v] = true;
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
+				.device = v });
+		}
+		submit_sized(&w, 100000, out ? 3 : 5, 0, 2);     /* group few: one job at once */
+		submit_of(&w, 100000, 1, 2);
+		for (int i = 0; i < 8; i++)
+			pass(&w, 0.5);
+		pass_a_boundary(&w);
+		pass_a_boundary(&w);
+		CHECK(!workers_of(&w, 1) && workers_of(&w, 2) == 1, "out %d: %u and %u workers", out,
+			workers_of(&w, 1), workers_of(&w, 2));
+		for (uint32_t v = 0; out && v < 6; v += 3) {     /* then it is the first in line */
+			w.device_out[v] = false;
+			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,
+				.device = v, .ok = true });
+		}
+		(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_CANCEL, .job = 2 });
+		for (int i = 0; i < 3; i++)
+			pass_a_boundary(&w);
+		CHECK(workers_of(&w, 1) == (out ? 3 : 0), "out %d: %u workers", out, workers_of(&w, 1));
+		assert_int_equal(hd_dispatch_explain(w.d, 1, &(struct hd_dispatch_ask){ .now_s = w.now_s },
+			&why, NULL), HD_OK);
+		assert_string_equal(why.code, out ? "RUNS" : "UNRUNNABLE");
+		finish(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +199,7 @@ int main(void)
 		cmocka_unit_test_setup(whatever_happens_no_quota_is_exceeded_and_every_job_ends, set_apart),
 		cmocka_unit_test_setup(what_a_quota_leaves_goes_to_others_and_it_is_said_why, set_within),
 		cmocka_unit_test_setup(a_job_larger_than_its_quota_keeps_no_device_from_others, set_within),
+		cmocka_unit_test_setup(a_job_that_no_type_holds_takes_no_room_of_its_quota, set_within),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
