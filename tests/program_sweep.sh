@@ -267,3 +267,21 @@ cmp -s want.json D/sweeps/two/table.json || failed "after another job went on: $
 kill $served
 wait $served
 passed "what a run cannot answer any more is run again, and is the same; a restart finds it"
+
+# ---- a user's scheduler that dies as a sweep begins: met, and gone when it is asked for its devices ----
+
+if has_failpoints; then
+	HD_FAIL=daemon.answer:kill@2 "$HEDDLE_BIN" serve --dir D --pool cpu:1,far:1 --policy fifo \
+		--round 0.5 -q 2>serve.err &
+	served=$!
+	disown
+	await test -S D/heddle.sock
+	"$HEDDLE_BIN" sweep two.yaml --name three --dir D -q >out 2>err & of=$!
+	await not kill -0 $served
+	"$HEDDLE_BIN" serve --dir D --pool cpu:1,far:1 --policy fifo --round 0.5 -q 2>serve.err &
+	served=$!
+	wait $of || failed "a scheduler that died as the sweep began ends it: $(cat err)"
+	kill $served
+	wait $served
+	passed "a scheduler that dies as a sweep begins is waited for"
+fi

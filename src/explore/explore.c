@@ -105,6 +105,19 @@ static enum hd_err drive(struct explore *x, struct hd_diag *diag)
 	return err;
 }
 
+/* A scheduler that has died since it was met is waited for, as later. */
+static enum hd_err count_devices(struct explore *x, uint32_t *devices, struct hd_diag *diag)
+{
+	enum hd_err err;
+
+	while ((err = explore_devices(x, devices, diag)) == HD_E_AGAIN) {
+		if ((err = x->spec->stop(x->spec->user)))
+			return err;
+		hd_clock_wait_until(x->spec->clock, hd_clock_now_ns(x->spec->clock) + HD_EXPLORE_LOOK_NS);
+	}
+	return err;
+}
+
 static enum hd_err begin(struct explore *x, bool began, struct hd_diag *diag)
 {
 	uint32_t devices = x->spec->sweep->parallel;
@@ -113,7 +126,7 @@ static enum hd_err begin(struct explore *x, bool began, struct hd_diag *diag)
 	if (err || began)
 		return err;
 	if (!devices)
-		err = explore_devices(x, &devices, diag);
+		err = count_devices(x, &devices, diag);
 	return err ? err : explore_begin(x, devices > HD_SWEEP_TRIALS ? HD_SWEEP_TRIALS : devices, diag);
 }
 
