@@ -199,19 +199,6 @@ static enum hd_err read_key(struct hd_daemon *d, const struct hd_json *ask, char
 	return HD_OK;
 }
 
-/* One user fills no queue for all. Its quota may be less, and is looked at for each job. */
-static enum hd_err check_queued(struct hd_daemon *d, struct hd_diag *diag)
-{
-	uint64_t n = 0;
-
-	if (!d->users || !d->by || d->by->owner || d->by->uid == HD_NO_UID)
-		return HD_OK;
-	enum hd_err err = hd_jobs_count_open(d->jobs, d->by->uid, &n, diag);
-	return err || n < HD_DAEMON_QUEUED_OF_USER ? err : hd_fail(diag, HD_E_REFUSED,
-		"you have %llu jobs that are not over, and a user may have %d: submit it when some have "
-		"ended, or cancel some", (unsigned long long)n, HD_DAEMON_QUEUED_OF_USER);
-}
-
 /* An order, made jobs by `take`. */
 static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
 	enum hd_err (*take)(struct hd_daemon *d, const struct hd_json *ask, struct hd_arena *arena,
@@ -229,10 +216,6 @@ static enum hd_err take_order(struct hd_daemon *d, const struct hd_json *ask, st
 	}
 	if (!err && d->draining)
 		err = hd_fail(diag, HD_E_AGAIN, "this scheduler is about to end");
-	if (!err && hd_dispatch_njobs(d->dispatch) >= HD_DAEMON_QUEUED)
-		err = hd_fail(diag, HD_E_REFUSED, "there are %d jobs that are not over", HD_DAEMON_QUEUED);
-	if (!err)
-		err = check_queued(d, diag);
 	if (err)
 		return err;
 	hd_arena_init(&arena, 0);

@@ -333,6 +333,9 @@ HD_MUST_USE enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd
 	struct hd_jobs_card *card, struct hd_dispatch_job *row, struct hd_diag *diag);
 /* What an order comes to: a job, or the tasks of an array; tasks 0: no array. In an arena. */
 struct hd_daemon_taken { uint32_t n, tasks; struct hd_jobs_card *card; struct hd_dispatch_job *row; };
+/* Whether there is room for so many more jobs, of the card's user and of all. */
+HD_MUST_USE enum hd_err daemon_check_queued(struct hd_daemon *d, const struct hd_jobs_card *card,
+	uint32_t more, struct hd_diag *diag);
 /* Reads the job, makes the folders of its runs, fills cards and rows (submit.c). */
 HD_MUST_USE enum hd_err daemon_take_jobs(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_arena *arena, struct hd_daemon_taken *taken, struct hd_diag *diag);

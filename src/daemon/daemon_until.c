@@ -151,6 +151,8 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 	if (!err)
 		err = make_row(d, ask, job, of.partition, &before, row, diag);
 	if (!err)
+		err = daemon_check_queued(d, &of, 1, diag);
+	if (!err)
 		err = daemon_check_quota(d, &of, row, 0, diag);
 	if (!err)
 		err = daemon_check_partition(d, &of, row, diag);

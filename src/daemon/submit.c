@@ -508,6 +508,28 @@ static void drop_runs(struct hd_daemon *d, const struct hd_daemon_taken *taken, 
 	}
 }
 
+/* One user fills no queue for all. Its quota may be less, and is looked at for each job. */
+enum hd_err daemon_check_queued(struct hd_daemon *d, const struct hd_jobs_card *card, uint32_t more,
+	struct hd_diag *diag)
+{
+	const uint64_t all = hd_dispatch_njobs(d->dispatch);
+	struct hd_users_limit limit[HD_USERS_LIMITS];
+	uint64_t n = 0;
+	bool owner;
+
+	if (all + more > HD_DAEMON_QUEUED)
+		return hd_fail(diag, HD_E_REFUSED, "there are %llu jobs that are not over, and there may be "
+			"%d: no room for %u more", (unsigned long long)all, HD_DAEMON_QUEUED, more);
+	(void)daemon_limits_of(d, card, limit, &owner);
+	if (owner)
+		return HD_OK;
+	enum hd_err err = hd_jobs_count_open(d->jobs, card->uid, &n, diag);
+	return err || n + more <= HD_DAEMON_QUEUED_OF_USER ? err : hd_fail(diag, HD_E_REFUSED,
+		"user %.64s has %llu jobs that are not over, and a user may have %d: no room for %u more; "
+		"submit when some have ended, or cancel some", card->user, (unsigned long long)n,
+		HD_DAEMON_QUEUED_OF_USER, more);
+}
+
 /* A folder for each task, before any of them is stored. */
 static enum hd_err take_each(struct hd_daemon *d, const struct hd_json *ask, const struct hd_tasks *tasks,
 	struct hd_daemon_taken *taken, struct hd_diag *diag)
@@ -519,12 +541,15 @@ static enum hd_err take_each(struct hd_daemon *d, const struct hd_json *ask, con
 		const struct task task = { tasks->n > 0, tasks->index[i], i };
 		taken->card[i] = (struct hd_jobs_card){ .id = first + i, .uid = HD_NO_UID };
 		err = daemon_job_user(d, ask, &taken->card[i], diag);
+		if (!err && !i)
+			err = daemon_check_queued(d, &taken->card[i], taken->n, diag);
 		if (!err)
 			err = take_job(d, ask, &task, &taken->card[i], &taken->row[i], diag);
 		if (err) {
 			drop_runs(d, taken, i);
 			return err;
 		}
+		d->took_in = i + 1;               /* its folder is made, whatever comes of the order */
 		if (tasks->n) {
 			taken->row[i].terms.array = first;
 			taken->row[i].terms.index = tasks->index[i];
