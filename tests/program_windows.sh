@@ -140,10 +140,17 @@ await gone || failed "nothing is said of a file that is gone: $(cat out)"
 cat >"$dir/partitions.yaml" <<END
 partitions:
   one: {devices: [b], priority: 9}
-  two: {devices: [a], default: true}
+  two: {devices: [a], default: true, user_devices: 2}
 END
 await eval "ask /v1/status && grep -q '\"partitions_wrong\":\"\"' out" || failed "still wrong: $(cat out)"
 expect 0 heddle submit job.yaml --dir "$dir" --hold --scale 2                    # 7
 grep -q UNRUNNABLE err && failed "a job that fits its partition is unrunnable: $(cat err)"
+# what is asked for later is within its limits, too
+scale() { ask /v1/jobs/7/scale -H 'Content-Type: application/json' -d "{\"scale\":$1}"; }
+scale 3
+grep -q "PARTITION: it wants 3 devices at once, and the jobs of a user may have 2 in two" out ||
+	failed "it does not say which limit: $(cat out)"
+scale 1
+grep -q '"scale":1' out || failed "it cannot be smaller: $(cat out)"
 expect 0 heddle cancel 7 --dir "$dir"
 echo "windows: ok"

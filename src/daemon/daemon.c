@@ -189,9 +189,9 @@ enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatch_event *eve
 
 /* ---- beginning ---- */
 
-/* fits: of jobs of that scale, elastic or not, one was asked about. */
+/* fits: of jobs of that partition and scale, elastic or not, one was asked about. */
 struct restoring { struct hd_daemon *d; struct hd_dispatch *dispatch; double now_s;
-	bool fits[2][HD_DISPATCH_SET + 1]; };
+	bool fits[HD_DISPATCH_PARTITIONS][2][HD_DISPATCH_SET + 1]; };
 
 /* A policy that refuses one job would decide nothing for all of them. */
 static enum hd_err check_fits(struct restoring *r, const struct hd_jobs_card *card,
@@ -199,10 +199,12 @@ static enum hd_err check_fits(struct restoring *r, const struct hd_jobs_card *ca
 {
 	struct hd_diag why = { "" };
 
-	if (row->state != HD_DISPATCH_OPEN || row->cancel || row->scale > HD_DISPATCH_SET ||
-		r->fits[row->max != 0][row->scale])
+	if (row->state != HD_DISPATCH_OPEN || row->cancel || row->scale > HD_DISPATCH_SET)
 		return HD_OK;
-	r->fits[row->max != 0][row->scale] = true;
+	bool *asked = &r->fits[daemon_partition_number(r->d, row)][row->max != 0][row->scale];
+	if (*asked)
+		return HD_OK;
+	*asked = true;
 	enum hd_err err = hd_dispatch_fits(r->dispatch, row, r->now_s, NULL, &why);
 	return err ? hd_fail(diag, err,
 		"job %llu (%s), of %u devices: %s. Serve with another policy until it is over",

@@ -556,11 +556,15 @@ ANSWER(scale)
 	if (err)
 		return err;
 	row.scale = event.n = (uint32_t)scale;
-	err = daemon_put_in_partition(d, &card, &row, diag);
-	if (!err && row.state == HD_DISPATCH_OPEN)        /* else the machine says so */
+	const bool open = row.state == HD_DISPATCH_OPEN;          /* else the machine says so */
+	if (open)
+		err = daemon_put_in_partition(d, &card, &row, diag);
+	if (!err && open)
 		err = daemon_fits(d, &row, diag);
-	if (!err && row.state == HD_DISPATCH_OPEN)
+	if (!err && open)
 		err = daemon_check_devices(d, &card, &row, diag);
+	if (!err && open)
+		err = daemon_check_partition_devices(d, &card, &row, diag);
 	if (!err)
 		err = feed_job(d, &event, &card, &row, &lease, diag);
 	if (err)

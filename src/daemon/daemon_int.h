@@ -278,9 +278,16 @@ HD_MUST_USE enum hd_err daemon_read_partition(const struct hd_daemon *d, const s
 /* Whether its user may hand in such a job there; a job without a time limit has the partition's. */
 HD_MUST_USE enum hd_err daemon_check_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,
 	struct hd_dispatch_job *row, struct hd_diag *diag);
+/* Whether one job there may have as many devices as it wants. */
+HD_MUST_USE enum hd_err daemon_check_partition_devices(const struct hd_daemon *d,
+	const struct hd_jobs_card *card, const struct hd_dispatch_job *row, struct hd_diag *diag);
+/* As the machine knows it: a job from before there were any is of one, too; "": there are none. */
+const char *daemon_partition_of(const struct hd_daemon *d, const struct hd_jobs_card *card);
 /* Its partition and that one's limits, for the machine; after daemon_limit_job. */
 HD_MUST_USE enum hd_err daemon_put_in_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,
 	struct hd_dispatch_job *row, struct hd_diag *diag);
+/* Of the partition that the row names; 0: there are none. */
+uint32_t daemon_partition_number(const struct hd_daemon *d, const struct hd_dispatch_job *row);
 /* Whether its partition has devices of that type; without partitions: yes. */
 bool daemon_partition_has(const struct hd_daemon *d, const struct hd_dispatch_job *row, uint32_t type);
 const char *daemon_partitions_wrong(const struct hd_daemon *d);

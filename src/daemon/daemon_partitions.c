@@ -154,6 +154,13 @@ static const struct hd_partition_row *of_card(const struct hd_daemon *d, const s
 	return now->n && at != HD_PARTITIONS_NONE ? &now->of[at] : NULL;
 }
 
+const char *daemon_partition_of(const struct hd_daemon *d, const struct hd_jobs_card *card)
+{
+	const struct hd_partition_row *p = of_card(d, card);
+
+	return p ? p->is.name : d->partitions->now.n ? card->partition : "";
+}
+
 enum hd_err daemon_put_in_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,
 	struct hd_dispatch_job *row, struct hd_diag *diag)
 {
@@ -200,12 +207,35 @@ static enum hd_err no_partition(const struct hd_partitions *now, const char *nam
 	return hd_fail(diag, HD_E_INVAL, "there is no partition \"%.64s\"; there are: %.200s", name, all);
 }
 
+uint32_t daemon_partition_number(const struct hd_daemon *d, const struct hd_dispatch_job *row)
+{
+	uint32_t at = hd_partitions_find(&d->partitions->now, row->partition);
+
+	return at == HD_PARTITIONS_NONE ? 0 : at;
+}
+
 bool daemon_partition_has(const struct hd_daemon *d, const struct hd_dispatch_job *row, uint32_t type)
 {
 	const struct hd_partitions *now = &d->partitions->now;
 	uint32_t at = hd_partitions_find(now, row->partition);
 
 	return at == HD_PARTITIONS_NONE ? !now->n : hd_partition_has(&now->of[at], d->spec->pools, type);
+}
+
+enum hd_err daemon_check_partition_devices(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	const struct hd_dispatch_job *row, struct hd_diag *diag)
+{
+	static const char *const whose[HD_PARTITION_NMOSTS] = { [HD_PARTITION_JOB_DEVICES] = "a job",
+		[HD_PARTITION_DEVICES] = "all jobs together", [HD_PARTITION_USER_DEVICES] =
+		"the jobs of a user" };
+	const struct hd_partition_row *p = of_card(d, card);
+	uint32_t wants = row->scale > row->min ? row->scale : row->min;
+
+	for (uint32_t i = 0; p && i < HD_PARTITION_NMOSTS; i++)
+		if (whose[i] && wants > p->most[i])
+			return hd_fail(diag, HD_E_INVAL, "PARTITION: it wants %u devices at once, and %s may "
+				"have %u in %s", wants, whose[i], p->most[i], p->is.name);
+	return HD_OK;
 }
 
 enum hd_err daemon_check_partition(const struct hd_daemon *d, const struct hd_jobs_card *card,
@@ -223,22 +253,12 @@ enum hd_err daemon_check_partition(const struct hd_daemon *d, const struct hd_jo
 	if (!owner && !hd_partition_admits(p, limit, n))
 		return hd_fail(diag, HD_E_REFUSED, "PARTITION: %s is for %s%s, and %.64s is none of these",
 			p->is.name, p->admits[0], p->nadmits > 1 ? " and others" : "", card->user);
-	uint32_t most = p->most[HD_PARTITION_JOB_DEVICES];
-	if (row->scale > most || row->min > most)
-		return hd_fail(diag, HD_E_INVAL, "PARTITION: a job of %s has at most %u devices at once, and "
-			"this one wants %u", p->is.name, most, row->scale > row->min ? row->scale : row->min);
 	if (p->time_s > 0 && row->terms.limit_s > p->time_s)
 		return hd_fail(diag, HD_E_INVAL, "PARTITION: a job of %s runs for at most %g s, and this one "
 			"asks for %g", p->is.name, p->time_s, row->terms.limit_s);
 	if (p->time_s > 0 && !(row->terms.limit_s > 0))
 		row->terms.limit_s = p->time_s;
-	for (uint32_t i = 0; i < HD_PARTITION_NMOSTS; i++)
-		if ((i == HD_PARTITION_DEVICES || i == HD_PARTITION_USER_DEVICES) &&
-			(row->scale > p->most[i] || row->min > p->most[i]))
-			return hd_fail(diag, HD_E_INVAL, "PARTITION: it wants %u devices at once, and %s may "
-				"have %u in %s", row->scale, i == HD_PARTITION_DEVICES ? "all jobs together" :
-				"the jobs of a user", p->most[i], p->is.name);
-	return HD_OK;
+	return daemon_check_partition_devices(d, card, row, diag);
 }
 
 enum hd_err daemon_read_partition(const struct hd_daemon *d, const struct hd_json *ask,

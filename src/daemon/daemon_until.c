@@ -149,7 +149,7 @@ enum hd_err daemon_continue_job(struct hd_daemon *d, const struct hd_json *ask, 
 		err = read_job(d, of.run, job, &arena, diag);
 	daemon_unlend(as);
 	if (!err)
-		err = make_row(d, ask, job, of.partition, &before, row, diag);
+		err = make_row(d, ask, job, daemon_partition_of(d, &of), &before, row, diag);
 	if (!err)
 		err = daemon_check_queued(d, &of, 1, diag);
 	if (!err)

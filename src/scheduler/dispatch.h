@@ -268,7 +268,8 @@ HD_MUST_USE enum hd_err hd_dispatch_restore(struct hd_dispatch *dispatch, const 
 	const struct hd_dispatch_lease *lease,
 	struct hd_diag *diag);
 /* Whether the policy takes this job, alone on all devices: some know jobs of one device only, and one that is
- * refused would stop the decisions for all. HD_E_INVAL with the policy's reason. Changes nothing. */
+ * refused would stop the decisions for all. HD_E_INVAL with the policy's reason, or there is no such
+ * partition. Changes nothing. */
 HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch,
 	const struct hd_dispatch_job *row, double now_s, const atomic_bool *stop,
 	struct hd_diag *diag);
@@ -276,7 +277,8 @@ HD_MUST_USE enum hd_err hd_dispatch_fits(const struct hd_dispatch *dispatch,
 double hd_dispatch_ran_s(const struct hd_dispatch_job *row, double now_s);
 /* Whether no type could run it, were all devices in service and free: fewer than it needs at once (`scale`;
  * of a policy that resizes, `min`; always of one type), or a rate of 0. It waits for another policy or
- * another start of the scheduler, and `text` says so; "" if one could. */
+ * another start of the scheduler, and `text` says so; "" if one could, or of a partition that there is not:
+ * of that one nothing is known. */
 bool hd_dispatch_unrunnable(const struct hd_dispatch *dispatch, const struct hd_dispatch_job *row,
 	char text[HD_DISPATCH_WHY]);
 /* HD_E_INVAL, HD_E_NOTFOUND: the event makes no sense, and nothing was changed. Another error: the machine

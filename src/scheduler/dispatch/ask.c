@@ -332,7 +332,7 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 	const atomic_bool *stop, struct hd_diag *diag)
 {
 	uint32_t at = dispatch_part_named(d, row->partition);
-	const struct live_part *p = &d->part[at < d->nparts ? at : 0];
+	const struct live_part *p = &d->part[at];
 	struct hd_policy_setting set = d->policy_set;
 	struct hd_dispatch_job one = *row;
 	struct hd_policy *policy = NULL;
@@ -340,6 +340,9 @@ enum hd_err hd_dispatch_fits(const struct hd_dispatch *d, const struct hd_dispat
 	struct hd_diag why = { "" };
 	struct hd_arena arena;
 
+	if (at == d->nparts)
+		return hd_fail(diag, HD_E_INVAL, "it is of partition \"%.64s\", which there is not",
+			row->partition);
 	set.stop = stop;
 	one.submitted_s = now_s;
 	dispatch_guess(d, &one);
@@ -362,10 +365,12 @@ bool hd_dispatch_unrunnable(const struct hd_dispatch *d, const struct hd_dispatc
 	char text[HD_DISPATCH_WHY])
 {
 	uint32_t at = dispatch_part_named(d, row->partition);
-	const struct live_part *p = &d->part[at < d->nparts ? at : 0];
+	const struct live_part *p = &d->part[at];
 	uint32_t need = dispatch_least(d, row), most = 0;
 
 	text[0] = 0;
+	if (at == d->nparts)
+		return false;
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		uint32_t n = row->rate[t].steps_s != 0 ? p->sched[t].n : 0;      /* below 0: to be guessed */
 		most = n > most ? n : most;

@@ -307,6 +307,34 @@ static void a_job_that_waits_in_one_partition_leaves_its_quota_to_another(void *
 	}
 }
 
+/* Of a partition that there is not nothing is said as if it were the first. */
+static void a_job_is_judged_by_its_own_partition_alone(void **state)
+{
+	static const uint32_t one_of[] = { 0 };
+	static const struct hd_dispatch_partition two[] = {
+		{ .name = "small", .ndevices = 1, .device = one_of },
+		{ .name = "large", .ndevices = 3, .device = slow } };
+	static const struct { const char *partition; bool takes, unrunnable; } rows[] = {
+		{ "small", true, true }, { "large", true, false }, { "", false, false }, { "huge", false, false } };
+	struct world w;
+	(void)state;
+
+	begin_with(&w, "fifo", 1, two, 2);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct hd_dispatch_job row = { .id = 1, .scale = 2, .weight = 1, .deadline_s = INFINITY,
+			.steps = 100, .rate = { { -1, -1, HD_RATE_GUESSED }, { -1, -1, HD_RATE_GUESSED } } };
+		char text[HD_DISPATCH_WHY];
+		struct hd_diag diag = { "" };
+		snprintf(row.partition, sizeof row.partition, "%s", rows[i].partition);
+		CHECK(hd_dispatch_unrunnable(w.d, &row, text) == rows[i].unrunnable &&
+			!*text == !rows[i].unrunnable, "\"%s\": \"%s\"", rows[i].partition, text);
+		enum hd_err err = hd_dispatch_fits(w.d, &row, 0, NULL, &diag);
+		CHECK(rows[i].takes ? !err : err == HD_E_INVAL && strstr(diag.text, "which there is not"),
+			"\"%s\": \"%s\"", rows[i].partition, diag.text);
+	}
+	finish(&w);
+}
+
 static void a_setting_that_makes_no_sense_is_refused(void **state)
 {
 	static const uint32_t none[] = { 6 };
@@ -348,6 +376,7 @@ int main(void)
 		cmocka_unit_test_setup(a_reservation_gives_a_partition_its_own_devices, set_within),
 		cmocka_unit_test_setup(a_job_that_waits_in_one_partition_leaves_its_quota_to_another,
 			set_within),
+		cmocka_unit_test_setup(a_job_is_judged_by_its_own_partition_alone, set_within),
 		cmocka_unit_test_setup(a_setting_that_makes_no_sense_is_refused, set_within),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
