@@ -171,31 +171,63 @@ static enum hd_err read_by_threads(struct hd_file_store *f, const struct hd_requ
 	return own.err ? hd_fail(diag, own.err, "%s", own.diag.text) : HD_OK;
 }
 
-/* One at a time is as well read by the caller. */
-static enum hd_err file_read(struct hd_blob *store, const struct hd_request *request, uint32_t n,
-	uint32_t depth, struct hd_diag *diag)
+static bool is_here(struct hd_file_store *f, void *into, size_t len, uint64_t offset)
 {
-	struct hd_file_store *f = (struct hd_file_store *)store;
-	enum hd_err err = f->by_uring && n > 1 && depth > 1 ? hd_blob_uring_read(f, request, n, depth, diag) :
-		HD_E_REFUSED;
+	const int64_t began_ns = hd_clock_now_ns(&f->clock);
+	const bool is = hd_direct_read_here(&f->file, into, len, (int64_t)offset);
 
-	return err == HD_E_REFUSED ? read_by_threads(f, request, n, depth, diag) : err;
+	if (is)
+		hd_blob_served(&f->store, hd_clock_now_ns(&f->clock) - began_ns);
+	return is;
 }
 
 /* Each range is a request of its own: there is nothing to be gained by fewer. */
 static bool file_read_here(struct hd_blob *store, const struct hd_range *range, uint32_t nranges)
 {
 	struct hd_file_store *f = (struct hd_file_store *)store;
+	bool here = !f->file.align && !f->by_uring;
 
-	if (f->file.align || f->by_uring)
-		return false;
-	for (uint32_t i = 0; i < nranges; i++) {
-		const int64_t began_ns = hd_clock_now_ns(&f->clock);
-		if (!hd_direct_read_here(&f->file, range[i].into, range[i].len, (int64_t)range[i].offset))
-			return false;
-		hd_blob_served(store, hd_clock_now_ns(&f->clock) - began_ns);
-	}
-	return true;
+	for (uint32_t i = 0; i < nranges && here; i++)
+		here = is_here(f, range[i].into, range[i].len, range[i].offset);
+	return here;
+}
+
+/* How many of the requests, from the first on, were all in memory and are read; of few bytes alone. */
+static uint32_t read_what_is_here(struct hd_file_store *f, const struct hd_request *request, uint32_t n)
+{
+	uint64_t bytes = 0;
+	uint32_t k = 0;
+	bool here = !f->file.align && !f->by_uring;
+
+	for (uint32_t i = 0; i < n; i++)
+		bytes += request[i].len;
+	here = here && bytes <= HD_BLOB_HERE;
+	for (; k < n && here; k += here)
+		for (uint32_t i = 0; i < request[k].nranges && here; i++) {
+			const struct hd_request *r = &request[k];
+			const struct hd_range *range = &r->range[i];
+			const uint64_t first = range->offset > r->offset ? range->offset : r->offset;
+			const uint64_t range_end = range->offset + range->len, r_end = r->offset + r->len;
+			const uint64_t end = range_end < r_end ? range_end : r_end;
+			if (first < end)
+				here = is_here(f, (char *)range->into + (first - range->offset),
+					(size_t)(end - first), first);
+		}
+	return k;
+}
+
+/* What is in memory, and one at a time, is as well read by the caller. */
+static enum hd_err file_read(struct hd_blob *store, const struct hd_request *request, uint32_t n,
+	uint32_t depth, struct hd_diag *diag)
+{
+	struct hd_file_store *f = (struct hd_file_store *)store;
+	enum hd_err err = f->by_uring && n > 1 && depth > 1 ? hd_blob_uring_read(f, request, n, depth, diag) :
+		HD_E_REFUSED;
+	const uint32_t k = err == HD_E_REFUSED ? read_what_is_here(f, request, n) : 0;
+
+	if (k == n)
+		return HD_OK;
+	return err == HD_E_REFUSED ? read_by_threads(f, request + k, n - k, depth, diag) : err;
 }
 
 static void file_close(struct hd_blob *store)

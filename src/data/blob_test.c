@@ -1,4 +1,4 @@
-#include "data/blob.h"
+#include "data/blob_file_int.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,6 +75,32 @@ static void a_file_reads_the_same_by_any_depth_size_and_way(void **state)
 				for (uint32_t size = 4096; size <= 1 << 20; size *= 16)
 					if (read_all_ways(ways[w], (enum hd_blob_api)api, depth, size) < 0)
 						print_message("no direct reads here\n");
+}
+
+/* Requests of few bytes that are in the page cache are worth no thread; what is past it needs some. */
+static void what_is_in_memory_is_read_without_threads(void **state)
+{
+	const struct hd_ranges_knobs knobs = { 8, 4096, 0 };
+	static uint8_t into[BYTES];
+	const struct hd_range all = { 0, BYTES, into };
+
+	(void)state;
+	for (uint32_t direct = HD_DIRECT_ALWAYS; direct <= HD_DIRECT_NEVER; direct++) {
+		const struct hd_blob_rules rules = { .direct = (enum hd_blob_direct)direct,
+			.api = HD_API_THREADS };
+		const bool past = direct == HD_DIRECT_ALWAYS;
+		struct hd_blob *store;
+		struct hd_diag diag = { "" };
+		if (hd_blob_open(&store, path, &rules, &diag))
+			continue;         /* no direct reads here */
+		memset(into, 0, BYTES);
+		CHECK(!hd_blob_read(store, &all, 1, &knobs, &diag), "%s", diag.text);
+		assert_memory_equal(into, held, BYTES);
+		assert_false(past && hd_blob_read_here(store, &all, 1));
+		if (past || hd_blob_read_here(store, &all, 1))
+			assert_true((((struct hd_file_store *)store)->nthreads > 0) == past);
+		hd_blob_close(store);
+	}
 }
 
 #ifdef HD_FAILPOINTS
@@ -275,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_reads_the_same_by_any_depth_size_and_way),
+		cmocka_unit_test(what_is_in_memory_is_read_without_threads),
 #ifdef HD_FAILPOINTS
 		cmocka_unit_test(a_read_that_fails_is_tried_once_more),
 		cmocka_unit_test(without_io_uring_threads_read),
