@@ -10,7 +10,10 @@
 enum { STEPS = 50 };
 static const double tolerance = 1e-6;
 
-static const char *const cases[] = { "no_decay", "groups_adamw", "groups_momentum", "groups_adagrad" };
+static const char *const cases[] = {
+	"no_decay", "groups_adamw", "groups_momentum", "groups_adagrad", "one_cycle",
+	"one_cycle_short", "polynomial",
+};
 enum { NCASES = sizeof cases / sizeof *cases };
 
 static void path_of(char path[512], const char *file)

@@ -10,6 +10,7 @@
 #include "graph/model.h"
 #include "plan/comm.h"
 #include "pipeline/redundancy.h"
+#include "job/lr.h"
 
 static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin !=
 	HD_FROM_DEFAULT; }
@@ -206,9 +207,12 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_BETAS,      HD_JOB_OPTIM,     "adam|adamw|lion|lamb" },
 	{ HD_JOB_EPS,        HD_JOB_OPTIM,     "adam|adamw|adagrad|lamb" },
 	{ HD_JOB_MOMENTUM,   HD_JOB_OPTIM,     "momentum|nesterov" },
-	{ HD_JOB_FLOOR,      HD_JOB_SCHEDULE,  "linear|cosine|step" },
+	{ HD_JOB_FLOOR,      HD_JOB_SCHEDULE,  "linear|cosine|step|polynomial" },
 	{ HD_JOB_EVERY,      HD_JOB_SCHEDULE,  "step" },
 	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
+	{ HD_JOB_LR_START,   HD_JOB_SCHEDULE,  "one-cycle" },
+	{ HD_JOB_LR_END,     HD_JOB_SCHEDULE,  "one-cycle" },
+	{ HD_JOB_LR_POWER,   HD_JOB_SCHEDULE,  "polynomial" },
 	{ HD_JOB_CUTS,       HD_JOB_UPDATE,    "stash|vsync" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
 	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy|webdataset|records|graph" },
@@ -351,13 +355,14 @@ static enum hd_err check_functions(struct hd_job_reader *reader)
 static enum hd_err check_warmup(struct hd_job_reader *reader)
 {
 	struct hd_job *job = reader->job;
-	int64_t tenth = hd_job_int(job, HD_JOB_STEPS) / 10;
 	struct hd_job_value *of[] = { job->value, reader->standard };
 
 	for (int i = 0; i < 2 && !job->value[HD_JOB_STEPS].is_none; i++)
 		if (of[i][HD_JOB_WARMUP].is_auto) {
 			of[i][HD_JOB_WARMUP].is_auto = false;
-			of[i][HD_JOB_WARMUP].i = tenth < HD_JOB_AUTO_WARMUP ? tenth : HD_JOB_AUTO_WARMUP;
+			of[i][HD_JOB_WARMUP].i = (int64_t)hd_lr_auto_warmup(
+				(enum hd_lr_kind)hd_job_int(job, HD_JOB_SCHEDULE),
+				(uint64_t)hd_job_int(job, HD_JOB_STEPS));
 		}
 	return HD_OK;
 }

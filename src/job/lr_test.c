@@ -56,6 +56,62 @@ static void every_schedule_agrees_with_its_formula(void **state)
 			}
 }
 
+/* The same of the two whose formulas have numbers of their own. */
+static void one_cycle_and_polynomial_agree_with_their_formulas(void **state)
+{
+	static const double powers[] = { 0, 0.5, 0.9, 1, 2, 2.5, 7 };
+	static const long double pi = 3.14159265358979323846264338L;
+
+	(void)state;
+	for (uint64_t n = 2; n < 300; n += 7)
+		for (uint64_t w = 0; w < n; w += 13)
+			for (uint64_t s = 0; s < n + 5; s++) {
+				struct hd_lr lr = lr_of(HD_LR_ONE_CYCLE, w);
+				const uint64_t top = w ? w - 1 : 0;
+				lr.start = 0.04;
+				lr.end = 0.01;
+				const long double up = s < top ? (long double)s / (long double)top : 1,
+					down = s <= top ? 0 : s >= n - 1 ? 1 : (long double)(s - top) /
+						(long double)(n - 1 - top);
+				long double want = 3e-4L * (s <= top ? 1 - 0.96L / 2 * (1 + cosl(pi * up)) :
+					0.01L + 0.99L / 2 * (1 + cosl(pi * down)));
+				long double got = (long double)hd_lr(&lr, s, n);
+				CHECK(fabsl(got - want) <= want * 0x1.001p-24L,
+					"one-cycle, w=%d, s=%d of %d: %Lg, want %Lg", (int)w, (int)s, (int)n,
+					got, want);
+				if (s < w)
+					continue;
+				lr.kind = HD_LR_POLYNOMIAL;
+				lr.power = powers[(s + n) % 7];
+				const long double t = s >= n ? 1 :
+					(long double)(s - w) / (long double)(n - w);
+				want = 3e-4L * (0.1L + 0.9L * powl(1 - t, (long double)lr.power));
+				got = (long double)hd_lr(&lr, s, n);
+				CHECK(fabsl(got - want) <= want * 0x1.001p-24L,
+					"power %g, w=%d, s=%d of %d: %Lg, want %Lg", lr.power, (int)w, (int)s,
+					(int)n, got, want);
+			}
+}
+
+static void the_smallest_cycles_have_a_top(void **state)
+{
+	struct hd_lr lr = lr_of(HD_LR_ONE_CYCLE, 1);
+
+	(void)state;
+	lr.start = 0.5;
+	lr.end = 0.125;
+	assert_true(hd_lr(&lr, 0, 1) == 3e-4f);
+	assert_true(hd_lr(&lr, 0, 2) == 3e-4f && hd_lr(&lr, 1, 2) == 3e-4f * 0.125f);
+	lr.warmup = 2;
+	assert_true(hd_lr(&lr, 0, 2) == 3e-4f * 0.5f && hd_lr(&lr, 1, 2) == 3e-4f);
+	lr.warmup = 9;                    /* a job shorter than its rise */
+	assert_true(hd_lr(&lr, 0, 2) == 3e-4f * 0.5f && hd_lr(&lr, 8, 2) == 3e-4f);
+	assert_true(hd_lr(&lr, UINT64_MAX - 1, 2) == 3e-4f * 0.125f);
+	assert_int_equal(hd_lr_auto_warmup(HD_LR_ONE_CYCLE, 50), 15);
+	assert_int_equal(hd_lr_auto_warmup(HD_LR_ONE_CYCLE, 19), 5);
+	assert_true(hd_lr_auto_warmup(HD_LR_ONE_CYCLE, UINT64_MAX) > UINT64_MAX / 4);
+}
+
 static void the_ends_are_exact(void **state)
 {
 	struct hd_lr linear = lr_of(HD_LR_LINEAR, 0), cosine = lr_of(HD_LR_COSINE, 10),
@@ -129,6 +185,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(warm_up_rises_evenly_and_ends_at_the_full_rate),
 		cmocka_unit_test(every_schedule_agrees_with_its_formula),
+		cmocka_unit_test(one_cycle_and_polynomial_agree_with_their_formulas),
+		cmocka_unit_test(the_smallest_cycles_have_a_top),
 		cmocka_unit_test(the_ends_are_exact),
 		cmocka_unit_test(the_rate_never_rises_after_the_warm_up),
 		cmocka_unit_test(the_rate_of_a_job_is_that_of_its_keys),

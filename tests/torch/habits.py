@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, PolynomialLR
 
 STEPS, BATCH, COUNT = 50, 16, 48
 
@@ -86,6 +86,31 @@ CASES = {
         + ", schedule: {kind: constant, warmup: 0}}",
         lambda m: torch.optim.Adagrad(grouped(m, 1e-2), lr=1e-2, eps=1e-3),
         None,
+    ),
+    "one_cycle": (
+        "{kind: adamw, lr: 1e-2, eps: 1e-3, weight_decay: 0, clip: 1.0, schedule: {kind: one-cycle}}",
+        lambda m: torch.optim.AdamW(m.parameters(), lr=1e-2, eps=1e-3, weight_decay=0),
+        lambda o: OneCycleLR(o, max_lr=1e-2, total_steps=STEPS, cycle_momentum=False),
+    ),
+    "one_cycle_short": (
+        "{kind: momentum, lr: 2e-2, clip: 1.0, "
+        "schedule: {kind: one-cycle, warmup: 5, start: 0.1, end: 0.01}}",
+        lambda m: torch.optim.SGD(m.parameters(), lr=2e-2, momentum=0.9),
+        lambda o: OneCycleLR(
+            o,
+            max_lr=2e-2,
+            total_steps=STEPS,
+            pct_start=0.1,
+            div_factor=10,
+            final_div_factor=10,
+            cycle_momentum=False,
+        ),
+    ),
+    "polynomial": (
+        "{kind: momentum, lr: 2e-2, clip: 1.0, "
+        "schedule: {kind: polynomial, warmup: 0, power: 0.9, floor: 0}}",
+        lambda m: torch.optim.SGD(m.parameters(), lr=2e-2, momentum=0.9),
+        lambda o: PolynomialLR(o, total_iters=STEPS, power=0.9),
     ),
 }
 
