@@ -242,7 +242,7 @@ job: {name: mlp, seed: 3, steps: $1}
 model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
 data: {kind: synthetic, count: 90}
 batch: {global: 26, virtual_nodes: 13}
-optim: {kind: adamw, lr: 1e-2, schedule: {kind: constant, warmup: 0}}
+optim: {kind: adamw, lr: 1e-2, ema: {decay: 0.9}, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 1 steps, keep: 2}
 END
 	cat >lenet.yaml <<END

@@ -64,6 +64,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(MODEL,       0,   "model",         TEXT,   "NAME",    "built-in model that the weights are of; plan ptdp: layers,hidden,heads,vocabulary,sequence") \
 	X(NAMES,       0,   "names",         WORD,   "torch|heddle", "public names of the tensors, or ours")             \
 	X(DTYPE,       0,   "dtype",         WORD,   "f32|bf16", "what floats are written as; bf16 rounds to nearest even") \
+	X(EMA,         0,   "ema",           FLAG,   "",        "the means of the parameters (optim.ema) in their place") \
+	X(BEST,        0,   "best",          FLAG,   "",        "the state of the best evaluation (checkpoint.best)") \
 	X(TIED,        0,   "tied",          WORD,   "once|both", "a tensor of two names: once and named in the metadata, or under both") \
 	X(SCHEDULE,    0,   "schedule",      TEXT,   "NAME",    "gpipe, 1f1b, zb-v, ...; help lists all")           \
 	X(RANKS,       'p', "ranks",         COUNT,  "P",       "ranks of the pipeline")                           \

@@ -13,6 +13,7 @@
 #include "run/functions_bill.h"
 #include "run/report.h"
 #include "daemon/daemon.h"
+#include "cmd/ckpt/diff.h"
 #include "cmd/json_line.h"
 
 enum {
@@ -272,7 +273,9 @@ enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_
 	enum hd_err err;
 
 	*s = (struct hd_session){ 0 };
-	err = hd_ckpt_find(&cmd->fs, run_path, UINT64_MAX, &s->ckpt, name_refused, NULL, &cmd->diag);
+	err = hd_ckpt_meant(cmd, &run_path);
+	if (!err)
+		err = hd_ckpt_find(&cmd->fs, run_path, UINT64_MAX, &s->ckpt, name_refused, NULL, &cmd->diag);
 	if (err)
 		return err;
 	err = hd_session_job_of(cmd, run_path, &s->job, s->dir);
@@ -284,6 +287,8 @@ enum hd_err hd_session_open(struct hd_cmd *cmd, const char *run_path, struct hd_
 		err = hd_run_create(&s->run, &s->job, &cmd->fs, &cmd->clock, NULL, &options, &cmd->diag);
 	if (!err)
 		err = hd_run_restore(s->run, s->ckpt.folder, HD_RESTORE_READ, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_EMA])
+		err = hd_worker_exchange_means(hd_run_worker(s->run), &cmd->diag);
 	if (err)
 		hd_session_close(s);
 	return err;

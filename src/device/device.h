@@ -107,10 +107,12 @@ struct hd_bind {
 
 enum hd_run_phase { HD_RUN_F, HD_RUN_B, HD_RUN_I, HD_RUN_W };
 
+enum { HD_UPDATE_SLOTS = 3 };            /* two of the optimizer's, and the means */
+
 /* An optimizer update of a range of the flat vectors; formulas: optim.h. Read only until the call returns. */
 struct hd_update {
 	uint32_t kind;                    /* enum hd_optim_kind */
-	float *param; const float *grad; float *slot[2];
+	float *param; const float *grad; float *slot[HD_UPDATE_SLOTS];
 	uint64_t len;                     /* elements; measure() takes the lengths of its segments */
 	const struct hd_step_scalars *scalars;
 };

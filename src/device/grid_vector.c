@@ -62,6 +62,9 @@ static void update_tile(const void *user, uint32_t i, void *scratch)
 		u->slot[1] ? u->slot[1] + at : NULL, block_len(u->len, i));
 	if (u->scalars->optim.bf16 && !u->scalars->skip)
 		round_bf16(u->param + at, block_len(u->len, i));
+	if (u->scalars->average > 0 && !u->scalars->skip)
+		hd_optim_average(u->scalars->average, u->slot[hd_optims[u->scalars->optim.kind].nslots] + at,
+			u->param + at, block_len(u->len, i));
 }
 
 /* A segment is joined in runs that stay in the first-level cache from one join to the next. */

@@ -28,6 +28,8 @@ void hd_optim_corrections(struct hd_step_scalars *scalars, uint64_t t)
 {
 	scalars->c1 = (float)(1.0 - power((double)scalars->optim.beta1, t));
 	scalars->c2 = (float)(1.0 - power((double)scalars->optim.beta2, t));
+	const uint64_t every = scalars->optim.average_every;
+	scalars->average = every && t % every == 0 ? t == every ? 1 : scalars->optim.average : 0;
 }
 
 /* Scaled, clipped, then with the L2 term: what every formula calls g. */
@@ -191,6 +193,16 @@ float hd_optim_ratio(const double *param_sumsq, const double *move_sumsq, uint32
 	double param = sqrt(hd_tree_sum(param_sumsq, n)), move = sqrt(hd_tree_sum(move_sumsq, n));
 
 	return param > 0 && move > 0 ? (float)(param / move) : 1.0f;
+}
+
+void hd_optim_average(float share, float *mean, const float *param, uint64_t len)
+{
+	const float rest = 1.0f - share;
+
+	for (uint64_t i = 0; i < len; i++) {
+		const float way = param[i] - mean[i], moved = way * share, left = way * rest;
+		mean[i] = share < 0.5f ? mean[i] + moved : param[i] - left;
+	}
 }
 
 void hd_optim_update_plain(const struct hd_step_scalars *scalars, float *param, const float *grad,

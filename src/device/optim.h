@@ -17,6 +17,8 @@
  *   lamb      m, v as adam; u = (m/c1) / (sqrt(v)/sqrt(c2) + eps) + wd*p;
  *             p -= lr * ratio * u, ratio = |p| / |u| over the whole tensor, 1 where either
  *             norm is 0 (You et al. 2020, algorithm 2 with phi(z) = z, for every tensor)
+ * Means of parameters (optim.ema), after the update, each so many updates:
+ *   e += (1 - decay) * (p - e)                               (the first of them: e = p)
  * t counts updates from 1 and is state ("run.updates"). c1, c2 are computed in f64 by
  * squaring and multiplying in the order of t's bits (no libm) and rounded once. Quotients
  * of moments are computed as (lr/c1*sqrt(c2)) * m / (sqrt(v) + eps*sqrt(c2)): the same
@@ -62,20 +64,34 @@ enum hd_optim_unit { HD_UNIT_ELEMENT, HD_UNIT_TENSOR };       /* what must chang
 struct hd_optim_row { const char *name; uint8_t unit, nslots; const char *slot[2]; };
 extern const struct hd_optim_row hd_optims[HD_NOPTIMS];
 
-struct hd_optim { uint32_t kind; float momentum, beta1, beta2, eps, weight_decay; bool bf16; };
+/* average: what a mean takes of the parameters each average_every updates; 0: there are no means. */
+struct hd_optim {
+	uint32_t kind;
+	float momentum, beta1, beta2, eps, weight_decay;
+	bool bf16;
+	float average;
+	uint32_t average_every;
+};
+
+/* Slots of the kind, and after them the means. */
+static inline uint32_t hd_optim_nslots(const struct hd_optim *optim)
+{
+	return optim->average > 0 ? hd_optims[optim->kind].nslots + 1u : hd_optims[optim->kind].nslots;
+}
 
 /* Everything an update of step s reads besides the vectors (virtual nodes' step scalars). */
 struct hd_step_scalars {
 	struct hd_optim optim;
 	float  lr, scale, clip;           /* scale = (float)(1 / weight); clip factor, 1 = none */
 	float  c1, c2;                    /* bias corrections of Adam for t */
+	float  average;                   /* what the means take in this update; 0: nothing, 1: all */
 	/* unit TENSOR, second pass: hd_optim_ratio() of the tensor at hand */
 	float  ratio;
 	bool   skip;                      /* an empty or skipped step: nothing changes */
 	bool   looks;                     /* unit TENSOR: the first pass only sums, and the slots stay */
 };
 
-/* c1 and c2 for the t-th update (t >= 1). */
+/* c1, c2 and average for the t-th update (t >= 1). */
 void hd_optim_corrections(struct hd_step_scalars *scalars, uint64_t t);
 /* The trust ratio of a tensor from the sums of its n segments, in order: f64, rounded once. */
 float hd_optim_ratio(const double *param_sumsq, const double *move_sumsq, uint32_t n);
@@ -83,6 +99,8 @@ float hd_optim_ratio(const double *param_sumsq, const double *move_sumsq, uint32
 /* The formulas, plainly: the reference device and tests. */
 void hd_optim_update_plain(const struct hd_step_scalars *scalars, float *param, const float *grad,
 	float *slot0, float *slot1, uint64_t len);
+/* mean[i] moves towards param[i] by such a share, 0 to 1: the way that PyTorch's lerp rounds. */
+void hd_optim_average(float share, float *mean, const float *param, uint64_t len);
 /* The first pass of unit TENSOR over one segment: sums[0] of p*p, sums[1] of u*u. Other units and skipped
  * steps: zeros. */
 void hd_optim_measure_plain(const struct hd_step_scalars *scalars, const float *param, const float *grad,

@@ -47,7 +47,7 @@ static double wave_seconds(const struct hd_worker *w, uint32_t nthreads)
 static double end_seconds(const struct hd_worker *w, uint32_t nroots, uint32_t ncores)
 {
 	double flat = (double)w->stage->flat_bytes,
-		passes = 3.0 + 2.0 * hd_optims[w->task->optim.kind].nslots +
+		passes = 3.0 + 2.0 * hd_optim_nslots(&w->task->optim) +
 		3.0 * (nroots - 1.0);
 
 	return flat * passes * second_per_byte / ncores;

@@ -72,7 +72,7 @@ static uint64_t slots_bytes_of(const struct hd_worker *w)
 {
 	if (w->spec.by_stage)
 		return hd_worker_store_shape(w).nslots * held_bytes_of(w);
-	return bytes_of(w, HD_VEC_SLOT0) + bytes_of(w, HD_VEC_SLOT1);
+	return bytes_of(w, HD_VEC_SLOT0) + bytes_of(w, HD_VEC_SLOT1) + bytes_of(w, HD_VEC_SLOT2);
 }
 
 /* A device of a pipeline has the activations of its stages; those of the whole model are a forward pass's. */

@@ -6,6 +6,7 @@
 #include "base/lanes.h"
 #include "data/augment.h"
 #include "engine/onset.h"
+#include "engine/part_int.h"
 #include "engine/worker_int.h"
 
 struct hd_forward_pass {
@@ -135,6 +136,20 @@ out:
 	hd_arena_finish(&arena);
 	w->forward = NULL;
 	return err;
+}
+
+enum hd_err hd_worker_exchange_means(struct hd_worker *w, struct hd_diag *diag)
+{
+	if (!(w->task->optim.average > 0))
+		return hd_fail(diag, HD_E_REFUSED, "this job has no means of its parameters: optim.ema.decay "
+			"keeps them while it trains");
+	if ((w->parts->sharded || w->spec.by_stage) && !hd_dist_whole(w))
+		return hd_fail(diag, HD_E_REFUSED, "comm.sync: %s leaves parts of the means at other "
+			"workers: `heddle eval RUN --ema` reads a checkpoint, which has all of them",
+			hd_job_text(w->task->job, HD_JOB_SYNC));
+	hd_onset_void(w);
+	hd_param_store_swap(w->store, hd_worker_means(w));
+	return HD_OK;
 }
 
 /* The library's exp may differ in the last bit between machines: no state depends on this. */

@@ -6,7 +6,8 @@
  * on any number of devices. No padding rows, ever. What a loss does not have (mse: accuracy,
  * perplexity) is left out wherever metrics are shown.
  *
- * Runs between two steps on the parameters as they are; no gradient, dropout off. */
+ * Runs between two steps on the parameters as they are; no gradient, dropout off. Between two calls of
+ * hd_worker_exchange_means() it runs on their means (optim.ema) instead; buffers are the same. */
 #ifndef HD_ENGINE_FORWARD_H
 #define HD_ENGINE_FORWARD_H
 
@@ -33,6 +34,10 @@ HD_MUST_USE enum hd_err hd_worker_forward(struct hd_worker *worker, const struct
 HD_MUST_USE enum hd_err hd_worker_forward_rows(struct hd_worker *worker, const void *const *field,
 	uint64_t rows,
 	const float **logits, struct hd_diag *diag);
+
+/* Means and parameters change places, until it is called again: nothing but forward passes may come between.
+ * HD_E_REFUSED: the job has none, or this worker has not all of them. */
+HD_MUST_USE enum hd_err hd_worker_exchange_means(struct hd_worker *worker, struct hd_diag *diag);
 
 static inline double hd_metrics_loss(const struct hd_metrics *m) { return m->weight > 0 ?
 	m->loss_sum / m->weight : 0; }

@@ -296,7 +296,7 @@ static void holders_update_what_they_hold_as_one_device_does(void **state)
 	for (seed = 1; seed < 4; seed++) {
 		train(seed % 2 ? "optim: {kind: adamw, lr: 1e-2, clip: 0.5}\n" : "optim: {kind: adam}\n",
 			seed % 2 ? "/tmp" : NULL);
-		train("optim: {kind: momentum, lr: 1e-2, clip: 0.5}\n", "/tmp");
+		train("optim: {kind: momentum, lr: 1e-2, clip: 0.5, ema: {decay: 0.9}}\n", "/tmp");
 		train("optim: {kind: momentum, lr: 1e-2, clip: 0.5, update: 2bw}\n", "/tmp");
 		train("optim: {kind: sgd, lr: 1e-2, update: stash, cuts: auto:2}\n", "/tmp");
 	}

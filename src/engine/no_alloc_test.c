@@ -32,7 +32,7 @@ static uint64_t count_steps(const char *model, const char *more, struct hd_worke
 static void no_step_with_portable_kernels_allocates(void **state)
 {
 	static const char *const optims[] = { "optim: {kind: adamw}", "optim: {kind: momentum}",
-		"optim: {kind: lamb}" };
+		"optim: {kind: lamb, ema: {decay: 0.9}}" };
 
 	(void)state;
 	for (size_t m = 0; m < 3; m++)

@@ -40,6 +40,7 @@
 
 #include "device/optim.h"
 #include "engine/work.h"
+#include "engine/store.h"
 
 struct hd_rank;
 struct hd_task;
@@ -55,7 +56,7 @@ struct hd_onset_rank {
 	uint64_t next;                    /* 1 + the step that was begun here; 0: none */
 	uint32_t done;                    /* nodes of the forward phase */
 	uint32_t bucket;                  /* that it is to bring on; HD_NONE: nodes instead */
-	float *slot[2], *param;           /* [HD_ONSET_ELEMS] */
+	float *slot[HD_MAX_SLOTS], *param;           /* [HD_ONSET_ELEMS] */
 };
 
 struct hd_onset {

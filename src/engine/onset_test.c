@@ -8,7 +8,7 @@
  * one step after the other. */
 
 #define NONE "optim: {kind: sgd, lr: 0.1, clip: 0}\n"
-#define ADAMW "optim: {kind: adamw, clip: 0, on_nonfinite: skip}\n"
+#define ADAMW "optim: {kind: adamw, ema: {decay: 0.9}, clip: 0, on_nonfinite: skip}\n"
 #define SHARDED "comm: {sync: sharded}\n"
 static const struct { const char *model, *more; bool sharded, waits; } cases[] = {
 	{ wide,   ADAMW, false, false },
@@ -18,7 +18,7 @@ static const struct { const char *model, *more; bool sharded, waits; } cases[] =
 	{ wide,   "optim: {kind: momentum, clip: 0.1}\n", false, true },
 	{ wide,   "optim: {kind: lamb, lr: 0.01, clip: 0}\n", false, true },
 	{ gpt,    "optim: {kind: adamw, clip: 0.1, no_decay: norms-and-biases}\n" SHARDED, true, false },
-	{ resnet, "optim: {kind: momentum, lr: 0.05}\n" SHARDED, true, false },
+	{ resnet, "optim: {kind: momentum, lr: 0.05, ema: {decay: 0.75, every: 2}}\n" SHARDED, true, false },
 	{ wide,   ADAMW SHARDED, true, false },
 	{ resnet, "optim: {kind: momentum, lr: 0.05, clip: 0}\n" SHARDED, true, false },
 	/* norms over the rows of a part, also of one row */

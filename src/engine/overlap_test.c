@@ -82,7 +82,7 @@ static const struct { const char *model, *more; uint32_t batch, vns; } cases[] =
 	{ hd_rig_lenet, "optim: {kind: sgd, lr: 0.05, update: 2bw}\n", 26, 6 },
 	/* the last stage updates before the norm (eager.h) */
 	{ llama,        "optim: {kind: adamw, clip: 0, update: stash, cuts: auto:4, no_decay: norms-and-biases}\n", 16, 8 },
-	{ llama,        "optim: {kind: lion, clip: 0, update: stash, cuts: auto:4}\n", 26, 13 },
+	{ llama,        "optim: {kind: lion, clip: 0, update: stash, cuts: auto:4, ema: {decay: 0.9}}\n", 26, 13 },
 	{ hd_rig_mlp,   "optim: {kind: momentum, lr: 0.05, clip: 0, update: stash, cuts: auto:4}\n", 26, 9 },
 	{ hd_rig_lenet, "optim: {kind: sgd, lr: 0.05, clip: 0, update: stash, cuts: auto:4}\n", 26, 6 },
 	/* two steps late and more; the last: two, one and none */

@@ -227,7 +227,7 @@ static enum hd_err describe(const struct hd_worker *w, struct hd_arena *arena, s
 	const char *path = hd_worker_path(w), *kernels = hd_kernels_text(w->spec.kernels);
 	const bool cores = strcmp(w->spec.kind, "cpu") == 0;
 	struct hd_profile_ask ask = { .rows = w->task->job->per_vn,
-		.nslots = hd_optims[w->task->optim.kind].nslots,
+		.nslots = hd_optim_nslots(&w->task->optim),
 		.tensor_shards = (uint32_t)hd_job_int(w->task->job, HD_JOB_SHARDS),
 		.scratch_bytes = device->scratch_bytes };
 	enum hd_err err = hd_profile_of_graph(p, home, &w->task->train, &ask, arena, diag);

@@ -168,7 +168,7 @@ static void of_every_optimizer(void **state)
 	(void)state;
 	compare_all(net, 16, 8, "optim: {kind: sgd}\n", 4);
 	compare_all(net, 16, 8, "optim: {kind: momentum, lr: 0.05, clip: 0.1}\n", 4);
-	compare_all(net, 16, 8, "optim: {kind: adam}\n", 4);
+	compare_all(net, 16, 8, "optim: {kind: adam, ema: {decay: 0.9}}\n", 4);
 	compare_all(tied, 16, 8, "optim: {kind: lamb, no_decay: norms-and-biases}\n", 4);
 	compare_all(net, 16, 8, "optim: {kind: lion}\n", 4);
 }

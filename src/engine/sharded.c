@@ -16,7 +16,7 @@
 
 static bool sharded_now(const struct hd_worker *w) { return w->parts->sharded && !w->parts->part->alone; }
 
-static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].nslots; }
+static uint32_t nslots(const struct hd_worker *w) { return hd_optim_nslots(&w->task->optim); }
 
 /* ---- slots; of state by stages parameters and slots ---- */
 

@@ -13,7 +13,7 @@ enum { PIECE_ELEMS = HD_BUCKET_BYTES / sizeof(float), REST_VERSION = 1, REST_HEA
 
 static uint64_t frozen_elems(const struct hd_worker *w) { return w->task->layout.held_elems -
 	w->task->layout.elems; }
-static uint32_t nslots(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].nslots; }
+static uint32_t nslots(const struct hd_worker *w) { return hd_optim_nslots(&w->task->optim); }
 static uint32_t slots_in(const struct hd_worker *w) { return w->parts->sharded ? 0 : nslots(w); }
 static bool by_tensor(const struct hd_worker *w) { return hd_optims[w->task->optim.kind].unit ==
 	HD_UNIT_TENSOR; }

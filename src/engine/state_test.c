@@ -20,6 +20,8 @@ static const struct { const char *name, *model, *more; uint32_t batch, vns; } ca
 	{ "gpt vsync",    hd_rig_gpt, "optim: {kind: sgd, lr: 0.05, update: vsync, cuts: auto:3}", 26, 1 },
 	{ "gpt groups",   hd_rig_gpt, "optim: {kind: adamw, weight_decay: 0.2, no_decay: norms-and-biases, groups: "
 		"[{params: [\"h.1.*\"], lr_scale: 0.5}, {params: [wpe.weight], decay: 0.4}]}", 26, 7 },
+	{ "mlp means",   hd_rig_mlp, "optim: {kind: adamw, ema: {decay: 0.9}}",     26, 13 },
+	{ "gpt means",   hd_rig_gpt, "optim: {kind: sgd, lr: 0.05, ema: {decay: 0.5, every: 2}}", 26, 7 },
 	{ "gpt nesterov", hd_rig_gpt, "optim: {kind: nesterov, lr: 0.05}",           26, 13 },
 };
 enum { NCASES = sizeof cases / sizeof *cases };

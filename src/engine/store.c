@@ -24,6 +24,7 @@ uint64_t hd_vector_elems(const struct hd_layout *layout, struct hd_store_shape s
 		[HD_VEC_PARAMS] = layout->held_elems,
 		[HD_VEC_SLOT0] = shape.nslots > 0 ? layout->elems : 0,
 		[HD_VEC_SLOT1] = shape.nslots > 1 ? layout->elems : 0,
+		[HD_VEC_SLOT2] = shape.nslots > 2 ? layout->elems : 0,
 		[HD_VEC_BUFFERS] = layout->buffer_elems,
 		[HD_VEC_EARLIER] = shape.nearlier > 0 ? layout->held_elems : 0,
 	};
@@ -210,6 +211,17 @@ void hd_param_store_span(struct hd_param_store *s, uint64_t at, uint64_t len, st
 	for (uint32_t k = 0; k < HD_MAX_SLOTS; k++)
 		update->slot[k] = k < s->shape.nslots ? hd_param_store_at(s, hd_vec_slot(k), at, len) : NULL;
 	update->len = len;
+}
+
+void hd_param_store_swap(struct hd_param_store *s, enum hd_vector slot)
+{
+	float *a = s->flat[HD_VEC_PARAMS], *b = s->flat[slot];
+
+	for (uint64_t i = 0; i < s->elems[slot]; i++) {
+		const float kept = a[i];
+		a[i] = b[i];
+		b[i] = kept;
+	}
 }
 
 bool hd_param_store_find(const struct hd_param_store *s, const void *address, enum hd_vector *vector,

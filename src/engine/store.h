@@ -1,7 +1,8 @@
 /* store.h -- the only owner of the training state in memory: parameters, optimizer slots, running statistics.
  *
  * It holds flat f32 vectors, in the order of the job's layout (graph/layout.h): parameters (trained, then
- * frozen), up to two optimizer slots, buffers (running statistics), and earlier versions of the parameters
+ * frozen), up to three optimizer slots (the means of optim.ema are the last), buffers (running statistics),
+ * and earlier versions of the parameters
  * where the job delays updates (delays.h). A range is (vector, at, len), in elements. Only the store knows
  * addresses: host code reads, writes and hashes ranges; kernels get addresses in their device's memory by
  * hd_param_store_bind(), _bind_step(), _span() and _at(). Gradients belong to a stage (stage.h).
@@ -36,14 +37,14 @@
 #include "device/device.h"
 #include "engine/delays.h"
 
-enum hd_vector { HD_VEC_PARAMS, HD_VEC_SLOT0, HD_VEC_SLOT1, HD_VEC_BUFFERS, HD_VEC_EARLIER,
+enum hd_vector { HD_VEC_PARAMS, HD_VEC_SLOT0, HD_VEC_SLOT1, HD_VEC_SLOT2, HD_VEC_BUFFERS, HD_VEC_EARLIER,
 	HD_VECS = HD_VEC_EARLIER + HD_MAX_DELAY };
 enum { HD_MAX_SLOTS = HD_VEC_BUFFERS - HD_VEC_SLOT0 };
 
 static inline enum hd_vector hd_vec_slot(uint32_t slot) { return (enum hd_vector)(HD_VEC_SLOT0 + slot); }
 static inline enum hd_vector hd_vec_earlier(uint32_t j) { return (enum hd_vector)(HD_VEC_EARLIER + j); }
 
-/* How many vectors of a kind a store has: slots, as the job's optimizer needs, 0..2; earlier versions, as
+/* How many vectors of a kind a store has: slots, as the job's optimizer needs, 0..3; earlier versions, as
  * many as the steps by which a parameter is late, 0..HD_MAX_DELAY. */
 struct hd_store_shape { uint32_t nslots, nearlier; };
 
@@ -105,6 +106,9 @@ void hd_param_store_age(struct hd_param_store *store, uint64_t at, uint64_t len,
 void hd_param_store_follow(struct hd_param_store *store, uint64_t at, uint64_t len);
 /* Sets param, slot and len of `update` for a range of trained parameters; the caller sets the rest. */
 void hd_param_store_span(struct hd_param_store *store, uint64_t at, uint64_t len, struct hd_update *update);
+/* Exchanges the contents of all trained elements of a slot and the parameters: a forward pass of the means
+ * needs no room of its own. Whoever does it does it again before anything else looks. */
+void hd_param_store_swap(struct hd_param_store *store, enum hd_vector slot);
 /* The address of a range: for arguments of a device's functions, and for entries of the
  * state table (graph/state.h). */
 float *hd_param_store_at(const struct hd_param_store *store, enum hd_vector vector, uint64_t at,

@@ -26,9 +26,10 @@ static void close_store(struct kept_values *h)
 static void a_range_ends_where_its_vector_ends(void **state)
 {
 	(void)state;
-	static const struct { enum hd_vector vector; uint64_t elems[3]; } rows[] = { /* by number of slots */
-		{ HD_VEC_PARAMS, { 64, 64, 64 } }, { HD_VEC_SLOT0, { 0, 40, 40 } },
-		{ HD_VEC_SLOT1, { 0, 0, 40 } }, { HD_VEC_BUFFERS, { 16, 16, 16 } },
+	static const struct { enum hd_vector vector; uint64_t elems[4]; } rows[] = { /* by number of slots */
+		{ HD_VEC_PARAMS, { 64, 64, 64, 64 } }, { HD_VEC_SLOT0, { 0, 40, 40, 40 } },
+		{ HD_VEC_SLOT1, { 0, 0, 40, 40 } }, { HD_VEC_SLOT2, { 0, 0, 0, 40 } },
+		{ HD_VEC_BUFFERS, { 16, 16, 16, 16 } },
 	};
 
 	for (uint32_t nslots = 0; nslots <= HD_MAX_SLOTS; nslots++) {
@@ -59,7 +60,7 @@ static void a_range_ends_where_its_vector_ends(void **state)
 static void what_is_written_is_read_and_nothing_beside_it(void **state)
 {
 	(void)state;
-	struct kept_values h = open_store(&layout, 2, 2);
+	struct kept_values h = open_store(&layout, 3, 2);
 
 	for (int v = 0; v < HD_VEC_EARLIER + 2; v++) {
 		const uint64_t n = hd_param_store_elems(h.store, (enum hd_vector)v);
@@ -103,7 +104,7 @@ static void kernels_get_the_addresses_of_what_is_read(void **state)
 		struct kept_values h = open_store(&layout, nslots, 0);
 		struct hd_bind bind = { .rows = 3 };
 		float *old = (float *)(uintptr_t)x;
-		struct hd_update u = { .kind = 1, .grad = x, .slot = { old, old } };
+		struct hd_update u = { .kind = 1, .grad = x, .slot = { old, old, old } };
 		hd_param_store_write(h.store, HD_VEC_PARAMS, 7, 2, x);
 		hd_param_store_write(h.store, HD_VEC_BUFFERS, 14, 2, x);
 		hd_param_store_bind(h.store, &bind);
@@ -159,7 +160,7 @@ static void a_step_reads_what_so_many_steps_ago_was_the_newest(void **state)
 static void an_address_is_found_in_its_vector_alone(void **state)
 {
 	(void)state;
-	struct kept_values h = open_store(&layout, 2, 2);
+	struct kept_values h = open_store(&layout, 3, 2);
 	enum hd_vector vector;
 	uint64_t at;
 
@@ -262,6 +263,26 @@ static void the_version_is_the_number_of_updates(void **state)
 	hd_arena_finish(&arena);
 }
 
+static void means_and_parameters_change_places_and_frozen_ones_stay(void **state)
+{
+	struct kept_values h = open_store(&layout, 1, 0);
+
+	(void)state;
+	for (uint64_t i = 0; i < 64; i++) {
+		const float x = (float)i, y = (float)(100 + i);
+		hd_param_store_write(h.store, HD_VEC_PARAMS, i, 1, &x);
+		if (i < 40)
+			hd_param_store_write(h.store, HD_VEC_SLOT0, i, 1, &y);
+	}
+	hd_param_store_swap(h.store, HD_VEC_SLOT0);
+	for (uint64_t i = 0; i < 64; i++) {
+		assert_true(*hd_param_store_at(h.store, HD_VEC_PARAMS, i, 1) == (float)(i < 40 ? 100 + i :
+			i));
+		assert_true(i >= 40 || *hd_param_store_at(h.store, HD_VEC_SLOT0, i, 1) == (float)i);
+	}
+	close_store(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +294,7 @@ int main(void)
 		cmocka_unit_test(dropped_pages_read_as_zero_and_neighbours_stay),
 		cmocka_unit_test(what_does_not_fit_is_not_taken_in_part),
 		cmocka_unit_test(the_version_is_the_number_of_updates),
+		cmocka_unit_test(means_and_parameters_change_places_and_frozen_ones_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,6 +96,7 @@ static enum hd_err add_buffer(struct hd_worker *w, uint32_t b, struct hd_diag *d
 enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 {
 	const struct hd_optim_row *optim = &hd_optims[w->task->optim.kind];
+	const uint32_t nslots = hd_optim_nslots(&w->task->optim);
 	enum hd_err err = HD_OK;
 
 	hd_state_init(&w->state, &w->arena);
@@ -104,8 +105,9 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 		err = add_tensor(w, t, "", HD_VEC_PARAMS, HD_STATE_MODEL, diag);
 		for (uint32_t k = 1; k <= w->task->delays.of_param[p] && !err; k++)
 			err = add_earlier(w, t, k, diag);
-		for (uint32_t s = 0; s < optim->nslots && !w->task->train.param[p].frozen && !err; s++)
-			err = add_tensor(w, t, optim->slot[s], hd_vec_slot(s), HD_STATE_OPTIM, diag);
+		for (uint32_t s = 0; s < nslots && !w->task->train.param[p].frozen && !err; s++)
+			err = add_tensor(w, t, s < optim->nslots ? optim->slot[s] : HD_STATE_MEAN,
+				hd_vec_slot(s), HD_STATE_OPTIM, diag);
 	}
 	for (uint32_t b = 0; b < w->task->train.nbuffers && !err; b++)
 		err = add_buffer(w, b, diag);

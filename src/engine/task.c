@@ -540,6 +540,9 @@ static void take_optim(struct hd_task *task)
 		.eps = (float)hd_job_num(job, HD_JOB_EPS),
 		.weight_decay = (float)hd_job_num(job, HD_JOB_WEIGHT_DECAY),
 		.bf16 = hd_job_int(job, HD_JOB_PRECISION) == HD_PRECISION_BF16,
+		.average = job->value[HD_JOB_EMA].is_none ? 0 : (float)(1 - hd_job_num(job, HD_JOB_EMA)),
+		.average_every = job->value[HD_JOB_EMA].is_none ? 0 :
+			(uint32_t)hd_job_int(job, HD_JOB_EMA_EVERY),
 	};
 }
 

@@ -83,7 +83,7 @@ enum hd_err hd_update_by_rates(struct hd_rank *rank, const struct hd_update *u, 
 			break;
 		part.param += from - at;
 		part.grad += from - at;
-		for (int k = 0; k < 2; k++)
+		for (int k = 0; k < HD_UPDATE_SLOTS; k++)
 			part.slot[k] = u->slot[k] ? u->slot[k] + (from - at) : NULL;
 		part.len = to - from;
 		part.scalars = &scalars;

@@ -9,7 +9,7 @@
 
 struct hd_store_shape hd_worker_store_shape(const struct hd_worker *w)
 {
-	return (struct hd_store_shape){ .nslots = hd_optims[w->task->optim.kind].nslots,
+	return (struct hd_store_shape){ .nslots = hd_optim_nslots(&w->task->optim),
 		.nearlier = w->task->delays.most };
 }
 

@@ -235,6 +235,9 @@ enum hd_err hd_worker_create(struct hd_worker **worker, const struct hd_task *ta
 	if (!err) {
 		hd_task_init_params(task, hd_param_store_at(w->store, HD_VEC_PARAMS, 0, 0));
 		hd_task_init_buffers(task, hd_param_store_at(w->store, HD_VEC_BUFFERS, 0, 0));
+		if (task->optim.average > 0)      /* before the first of them they are what it begins with */
+			hd_param_store_write(w->store, hd_worker_means(w), 0, task->layout.elems,
+				hd_param_store_at(w->store, HD_VEC_PARAMS, 0, 0));
 		hd_versions_begin(w);
 		hd_digest_frozen(w);
 		hd_seals_init(&w->step->seals, 0, 1, 0);

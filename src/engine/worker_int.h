@@ -226,6 +226,11 @@ bool hd_scalars_early(const struct hd_worker *worker, struct hd_step_scalars *sc
 void hd_scalars_of_moves(const struct hd_worker *worker, struct hd_step_scalars *scalars);
 /* update.c: STEP for the chunks it owns. Every rank calls it, idle or not: some optimizers meet inside. */
 HD_MUST_USE enum hd_err hd_update_chunks(struct hd_rank *rank, struct hd_diag *diag);
+/* The vector of the means (optim.ema), of a job that has them. */
+static inline enum hd_vector hd_worker_means(const struct hd_worker *w)
+{
+	return hd_vec_slot(hd_optims[w->task->optim.kind].nslots);
+}
 /* An update of elements [at, at + u->len), each parameter by its own rate and decay (param_rates.h). */
 HD_MUST_USE enum hd_err hd_update_by_rates(struct hd_rank *rank, const struct hd_update *u, uint64_t at,
 	uint64_t *token, struct hd_diag *diag);

@@ -1,5 +1,6 @@
 #include "graph/state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/layout.h"
@@ -75,6 +76,31 @@ struct hd_state_entry *hd_state_find(const struct hd_state *state, const char *n
 	uint32_t at = place(state, name);
 
 	return at < state->nentries && strcmp(state->entry[at].name, name) == 0 ? &state->entry[at] : NULL;
+}
+
+struct hd_state_entry *hd_state_mean(const struct hd_state *state, const struct hd_state_entry *param)
+{
+	char name[HD_MAX_NAME + 8];
+
+	snprintf(name, sizeof name, "%s." HD_STATE_MEAN, param->name);
+	struct hd_state_entry *mean = hd_state_find(state, name);
+	return mean && mean->group == HD_STATE_OPTIM ? mean : NULL;
+}
+
+uint32_t hd_state_use_means(struct hd_state *state)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < state->nentries; i++) {
+		struct hd_state_entry *e = &state->entry[i], *mean = e->group == HD_STATE_MODEL ?
+			hd_state_mean(state, e) : NULL;
+		if (!mean)
+			continue;
+		e->at = mean->at;
+		e->slices = mean->slices;
+		n++;
+	}
+	return n;
 }
 
 void hd_state_get(const struct hd_state_entry *entry, uint64_t first, uint64_t n, void *to)

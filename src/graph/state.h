@@ -29,6 +29,9 @@ enum hd_state_key   { HD_KEY_CHUNK, HD_KEY_JOB, HD_KEY_TENSOR };
 enum hd_state_merge { HD_MERGE_NONE, HD_MERGE_SUM_F32, HD_MERGE_SUM_F64, HD_MERGE_MOMENT };
 enum hd_state_group { HD_STATE_MODEL, HD_STATE_OPTIM, HD_STATE_RUN };   /* which file of a checkpoint */
 
+/* The mean of a parameter (optim.ema) is an entry of its own, the name with a dot and this. */
+#define HD_STATE_MEAN "ema"
+
 /* Where slice s lies: at[s]. */
 struct hd_state_slices { struct hd_sliced shape; float **at; };
 
@@ -54,6 +57,12 @@ void hd_state_init(struct hd_state *state, struct hd_arena *arena);
 HD_MUST_USE enum hd_err hd_state_add(struct hd_state *state, const struct hd_state_entry *entry,
 	struct hd_diag *diag);
 struct hd_state_entry *hd_state_find(const struct hd_state *state, const char *name);         /* NULL: none */
+/* The entry of the mean of a parameter; NULL: it has none. */
+struct hd_state_entry *hd_state_mean(const struct hd_state *state, const struct hd_state_entry *param);
+
+/* Every parameter that has a mean is read, and written, as that from now on; returns how many have. The table
+ * is for reading then. */
+uint32_t hd_state_use_means(struct hd_state *state);
 
 /* Elements [first, first + n) in natural order. */
 void hd_state_get(const struct hd_state_entry *entry, uint64_t first, uint64_t n, void *to);

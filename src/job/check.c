@@ -404,6 +404,11 @@ static enum hd_err check_optim(struct hd_job_reader *reader)
 		resolve(&of[i][HD_JOB_EPS], row->eps, row->eps_value, NULL, 0);
 		resolve(&of[i][HD_JOB_WEIGHT_DECAY], row->decay, row->decay_value, NULL, 0);
 	}
+	hd_job_at(reader, HD_JOB_EMA_EVERY);
+	if (job->value[HD_JOB_EMA].is_none && hd_job_int(job, HD_JOB_EMA_EVERY) != 1)
+		return hd_job_refuse(reader, "optim.ema.every has no meaning without optim.ema.decay; "
+			"leave it "
+			"out");
 	hd_job_at(reader, HD_JOB_BETAS);
 	if (betas->nlist != 2 || betas->list[0] >= 1 || betas->list[1] >= 1)
 		return hd_job_refuse(reader, "optim.betas takes two numbers below 1, as [0.9, 0.999]");
@@ -501,6 +506,16 @@ static enum hd_err check_eval(struct hd_job_reader *reader)
 		return hd_job_refuse(reader,
 			"eval.metric is %s, which a model with model.loss mse does not have; use loss",
 			hd_job_text(job, HD_JOB_METRIC));
+	hd_job_at(reader, HD_JOB_EVAL_WEIGHTS);
+	if (hd_job_int(job, HD_JOB_EVAL_WEIGHTS) == HD_EVAL_EMA && job->value[HD_JOB_EMA].is_none)
+		return hd_job_refuse(reader, "eval.weights: ema needs optim.ema.decay, which keeps means "
+			"of the "
+			"parameters, as 0.999");
+	if (hd_job_int(job, HD_JOB_EVAL_WEIGHTS) == HD_EVAL_EMA && hd_job_int(job, HD_JOB_SYNC) !=
+		HD_SYNC_ALLREDUCE)
+		return hd_job_refuse(reader, "eval.weights: ema evaluates where all means are, and with "
+			"comm.sync: %s they are spread: leave it out, and ask `heddle eval RUN --ema`, which "
+			"reads a checkpoint", hd_job_text(job, HD_JOB_SYNC));
 	hd_job_at(reader, HD_JOB_TARGET);
 	if (!target->is_none && (target->f < of[metric].lo || target->f > of[metric].hi))
 		return hd_job_refuse(reader, "eval.target is %g, but eval.metric %s is %s", target->f,

@@ -74,6 +74,8 @@ X(WEIGHT_DECAY, "optim", "weight_decay", NUM, 1, "auto", "auto", 0, 1e6, "auto: 
 X(DECAY,      "optim", "decay",     NAMES, 2, "[]",   "", 0, 0, "patterns of names of the parameters that weight_decay is for; none: all")
 X(NO_DECAY,   "optim", "no_decay",  NAMES, 2, "[]",   "norms-and-biases", 0, 0, "patterns of names of the parameters that weight_decay is not for; norms-and-biases: all that are vectors")
 X(GROUPS,     "optim", "groups",    GROUPS, 2, "[]",  "", 0, 0, "groups of parameters with settings of their own: {params: [PATTERN, ...], lr: or lr_scale:, decay:, freeze: true}; of several groups the first that matches counts")
+X(EMA,        "optim", "ema.decay", NUM,  2, "none",   "none", 0, 0.9999999, "what stays of a mean of each parameter that moves towards it with every update; none: no means. `heddle eval --ema` and export read them, eval.weights: ema evaluates with them")
+X(EMA_EVERY,  "optim", "ema.every", INT,  2, "1",      "", 1, 0x1p31, "updates from one move of the means to the next")
 X(SCHEDULE,   "optim", "schedule.kind",   WORD, 1, "cosine", "constant|linear|cosine|step|one-cycle|polynomial", 0, 0, "how the rate falls after the warm-up; one-cycle: it rises along a cosine to lr and falls along one to almost nothing")
 X(WARMUP,     "optim", "schedule.warmup", INT, 1, "auto", "auto", 0, 0x1p43, "steps in which the rate rises evenly from 0, of one-cycle from schedule.start; auto: a tenth of all steps, at most 100, of one-cycle three tenths")
 X(FLOOR,      "optim", "schedule.floor",  NUM, 1, "0.1", "", 0, 1, "least share of lr; constant and one-cycle have none")
@@ -89,6 +91,7 @@ X(ON_NONFINITE, "optim", "on_nonfinite", WORD, 1, "stop", "stop|skip", 0, 0, "a 
 
 X(EVAL_EVERY, "eval",  "every",     INT,  0, "200",    "", 0, 0x1p43, "steps; 0: only at the end")
 X(METRIC,     "eval",  "metric",    WORD, 0, "loss",   "loss|accuracy|perplexity", 0, 0, "what is compared with the target; accuracy is a share from 0 to 1")
+X(EVAL_WEIGHTS, "eval", "weights", WORD,  0, "params", "params|ema", 0, 0, "what evaluations of a run compute with: the parameters, or their means (optim.ema); checkpoint.best and the target go by it")
 X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "stop when eval.metric reaches it; of accuracy a share: 0.6 for 60 %")
 
 X(MIN_WORKERS, "workers", "min",    INT,  0, "1",      "", 1, 64, "with fewer members no step is begun; for longer than workers.min_wait: checkpoint, exit 10")

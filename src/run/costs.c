@@ -170,7 +170,7 @@ static enum hd_err stretch(struct hd_profile *p, double pace, struct hd_diag *di
 /* A step reads parameter, gradient and slots, and writes all but the gradient; an addition moves three. */
 static double moved_by_update(const struct hd_task *task)
 {
-	return (3 + 2 * hd_optims[task->optim.kind].nslots) / 3.0;
+	return (3 + 2 * hd_optim_nslots(&task->optim)) / 3.0;
 }
 
 static void read_off(struct hd_run_costs *c, const struct hd_task *task, double copy_ns_per_byte)
@@ -213,7 +213,7 @@ static enum hd_err complete(struct hd_run_costs **costs, const struct hd_task *t
 	struct hd_diag *diag)
 {
 	const struct hd_profile_ask ask = { .rows = task->job->per_vn,
-		.nslots = hd_optims[task->optim.kind].nslots, .tensor_shards = 1 };
+		.nslots = hd_optim_nslots(&task->optim), .tensor_shards = 1 };
 	struct hd_arena scratch;
 	struct hd_profile bare;
 	uint32_t *home;

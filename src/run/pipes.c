@@ -89,7 +89,7 @@ static enum hd_err shape_of(struct hd_pipes *pipes, const struct hd_task *task, 
 static enum hd_err weigh(struct hd_pipes *pipes, const struct hd_task *task, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	const uint64_t vectors = 1 + hd_optims[task->optim.kind].nslots + task->delays.most;
+	const uint64_t vectors = 1 + hd_optim_nslots(&task->optim) + task->delays.most;
 
 	pipes->bytes = hd_arena_take(arena, pipes->buckets.n, sizeof *pipes->bytes);
 	if (!pipes->bytes)

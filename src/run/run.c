@@ -414,6 +414,20 @@ static const char *eval_split(const struct hd_run *run)
 	return NULL;
 }
 
+/* By eval.weights; the parameters are back whatever came of it. */
+static enum hd_err eval_by_weights(struct hd_run *run, const char *split, struct hd_metrics *m,
+	struct hd_diag *diag)
+{
+	const bool means = hd_job_int(run->job, HD_JOB_EVAL_WEIGHTS) == HD_EVAL_EMA;
+	enum hd_err err = means ? hd_worker_exchange_means(run->worker, diag) : HD_OK;
+
+	if (err)
+		return err;
+	err = hd_run_eval(run, split, m, diag);
+	enum hd_err back = means ? hd_worker_exchange_means(run->worker, NULL) : HD_OK;
+	return err ? err : back;
+}
+
 static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 {
 	const char *split = eval_split(run);
@@ -426,7 +440,7 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 	if (run->dir)
 		hd_rundir_hold_as(run->dir, HD_HOLD_EVALUATES);
 	const uint64_t began = hd_recorder_now(run->recorder);
-	enum hd_err err = hd_run_eval(run, split, &m, diag);
+	enum hd_err err = eval_by_weights(run, split, &m, diag);
 	hd_recorder_span(run->recorder, HD_RECORDER_RUN, HD_RECORDED_EVALUATION, began,
 		hd_work_arg(0, UINT32_MAX, UINT32_MAX));
 	if (run->dir)
@@ -464,7 +478,7 @@ bool hd_run_digest_due(const struct hd_run *run)
  * this day. */
 static uint64_t counted_interval(const struct hd_run *run)
 {
-	uint64_t bytes = (1 + hd_optims[run->task->optim.kind].nslots) * run->task->layout.elems *
+	uint64_t bytes = (1 + hd_optim_nslots(&run->task->optim)) * run->task->layout.elems *
 		sizeof(float);
 	double digest_ms = (double)bytes / (HD_DIGEST_GBPS * 1e6);
 	double step_ms = hd_task_flops(run->task) / (HD_STEP_GFLOPS * 1e6);

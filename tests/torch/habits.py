@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, PolynomialLR
 
 STEPS, BATCH, COUNT = 50, 16, 48
@@ -58,7 +59,7 @@ GROUPS = (
     '{params: ["*.bias"], lr_scale: 0.25, decay: 0}]'
 )
 
-# name: what the job's optim says, the optimizer, its schedule
+# name: what the job's optim says, the optimizer, its schedule; decay of the means, each so many updates
 CASES = {
     "no_decay": (
         "{kind: adamw, lr: 5e-3, eps: 1e-3, weight_decay: 0.1, no_decay: norms-and-biases, clip: 1.0, "
@@ -112,15 +113,30 @@ CASES = {
         lambda m: torch.optim.SGD(m.parameters(), lr=2e-2, momentum=0.9),
         lambda o: PolynomialLR(o, total_iters=STEPS, power=0.9),
     ),
+    "ema": (
+        "{kind: adamw, lr: 5e-3, eps: 1e-3, weight_decay: 0.1, clip: 1.0, ema: {decay: 0.9}, "
+        "schedule: {kind: constant, warmup: 0}}",
+        lambda m: torch.optim.AdamW(m.parameters(), lr=5e-3, eps=1e-3, weight_decay=0.1),
+        None,
+        (0.9, 1),
+    ),
+    "ema_every": (
+        "{kind: momentum, lr: 2e-2, clip: 1.0, ema: {decay: 0.25, every: 7}, "
+        "schedule: {kind: constant, warmup: 0}}",
+        lambda m: torch.optim.SGD(m.parameters(), lr=2e-2, momentum=0.9),
+        None,
+        (0.25, 7),
+    ),
 }
 
 
 def make(name, folder, x, y, begin):
-    optim_text, optimizer, schedule = CASES[name]
+    optim_text, optimizer, schedule, (decay, every) = (*CASES[name], (0, 0))[:4]
     model = Mlp()
     model.load_state_dict(begin)
     optim = optimizer(model)
     scheduler = schedule(optim) if schedule else None
+    means = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay)) if every else None
     rates, losses = [], []
     for step in range(STEPS):
         at = step * BATCH % COUNT
@@ -130,12 +146,16 @@ def make(name, folder, x, y, begin):
         nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
         rates.append(optim.param_groups[0]["lr"])
         optim.step()
+        if means and (step + 1) % every == 0:
+            means.update_parameters(model)
         if scheduler:
             scheduler.step()
         losses.append(loss.item())
     with open(os.path.join(folder, name + ".yaml"), "w") as f:
         f.write(f"job: {{steps: {STEPS}}}\n{MODEL}optim:\n  {optim_text}\n")
     out = {n: p.detach().clone() for n, p in model.named_parameters()}
+    if means:
+        out.update({n + ".ema": p.detach().clone() for n, p in means.module.named_parameters()})
     out["rate"] = torch.tensor(rates, dtype=torch.float64)
     out["loss"] = torch.tensor(losses, dtype=torch.float64)
     save(out, os.path.join(folder, name + ".safetensors"))

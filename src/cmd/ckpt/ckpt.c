@@ -1,5 +1,9 @@
 #include "cmd/ckpt/diff.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "run/best.h"
 #include "cmd/json_line.h"
 #include "cmd/session.h"
 #include "cmd/model/convert.h"
@@ -12,12 +16,38 @@ static void tell_bad(void *user, const char *folder, const char *why)
 	fprintf(stderr, "!! %s is refused: %s\n", folder, why);
 }
 
+enum hd_err hd_ckpt_meant(struct hd_cmd *cmd, const char **path)
+{
+	char parent[HD_PATH_CAP], best[HD_PATH_CAP];
+	struct hd_ckpt_info info;
+
+	if (!cmd->args.has[HD_OPT_BEST])
+		return HD_OK;
+	enum hd_err err = hd_ckpt_parent(&cmd->fs, *path, parent, sizeof parent, &cmd->diag);
+	if (!err && !hd_best_find(&info, &cmd->fs, parent, NULL))
+		err = hd_fail(&cmd->diag, HD_E_NOTFOUND, "%s has no best state: checkpoint.best: val_loss "
+			"keeps "
+			"one while a job trains", *path);
+	if (!err && (size_t)snprintf(best, sizeof best, "%s/" HD_CKPT_BEST, parent) >= sizeof best)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "the path %.100s... is too long", *path);
+	if (!err && !(*path = hd_arena_text(&cmd->arena, best, strlen(best))))
+		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a path");
+	return err;
+}
+
 enum hd_err hd_ckpt_open(struct hd_cmd *cmd, const char *path, struct hd_state *state,
 	struct hd_ckpt_info *info)
 {
-	enum hd_err err = hd_ckpt_find(&cmd->fs, path, UINT64_MAX, info, tell_bad, NULL, &cmd->diag);
+	enum hd_err err = hd_ckpt_meant(cmd, &path);
 
-	return err ? err : hd_ckpt_load(&cmd->fs, info->folder, &cmd->arena, state, info, &cmd->diag);
+	if (!err)
+		err = hd_ckpt_find(&cmd->fs, path, UINT64_MAX, info, tell_bad, NULL, &cmd->diag);
+	if (!err)
+		err = hd_ckpt_load(&cmd->fs, info->folder, &cmd->arena, state, info, &cmd->diag);
+	if (err || !cmd->args.has[HD_OPT_EMA] || hd_state_use_means(state))
+		return err;
+	return hd_fail(&cmd->diag, HD_E_REFUSED, "%s has no means of its parameters: optim.ema.decay keeps "
+		"them while a job trains", info->folder);
 }
 
 static void put_hash(struct hd_json_writer *w, const char *key, struct hd_hash hash)
@@ -276,7 +306,8 @@ const struct hd_verb hd_verb_ckpt_export = {
 	.name = "ckpt export", .args = "CKPT", .npos_min = 1, .npos_max = 1,
 	.about = "write the parameters as one safetensors file",
 	.more = "Our names and f32 unless --names and --dtype say otherwise.",
-	.opts = HD_OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED),
+	.opts = HD_OPTS(HD_OPT_SAFETENSORS, HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED,
+		HD_OPT_BEST, HD_OPT_EMA),
 	.run = verb_ckpt_export, .test = "program_ckpt.sh",
 };
 

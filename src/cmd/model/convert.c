@@ -208,6 +208,6 @@ const struct hd_verb hd_verb_model_export = {
 		"-o FILE.safetensors: public names unless --names heddle, what "
 		"load_state_dict(strict=True) of the PyTorch module takes.\n"
 		"-o FILE.onnx: the graph from x to logits for inference, opset 17, weights inside.",
-	.opts = HD_OPTS(HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED),
+	.opts = HD_OPTS(HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED, HD_OPT_BEST, HD_OPT_EMA),
 	.run = verb_model_export, .test = "program_weights.sh",
 };

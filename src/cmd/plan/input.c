@@ -65,7 +65,7 @@ enum hd_err hd_plan_input_profile_at(void *input, uint64_t rows, struct hd_profi
 {
 	const struct hd_plan_input *p = input;
 	const struct hd_profile_ask ask = { .rows = rows, .nslots = hd_optims[hd_job_int(&p->job,
-		HD_JOB_OPTIM)].nslots,
+		HD_JOB_OPTIM)].nslots + (p->job.value[HD_JOB_EMA].is_none ? 0u : 1u),
 		.tensor_shards = (uint32_t)hd_job_int(&p->job, HD_JOB_SHARDS) };
 
 	return hd_profile_at(profile, p->graph, p->measured ? &p->profile : NULL, &ask, arena, diag);

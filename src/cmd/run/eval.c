@@ -48,6 +48,6 @@ const struct hd_verb hd_verb_eval = {
 	.more =
 		"RUN is a run directory or a checkpoint folder. The metric has the same bits on any "
 		"number of devices.",
-	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
+	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_BEST, HD_OPT_EMA, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
 	.run = verb_eval, .test = "program_eval.sh",
 };

@@ -241,6 +241,6 @@ const struct hd_verb hd_verb_predict = {
 		"the run directory). Of a graph row i is the vertex with the number i in the files that "
 		"it was prepared from, and every split has all vertices.",
 	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_OUTPUT, HD_OPT_PROMPT, HD_OPT_TOKENS, HD_OPT_TEMPERATURE,
-		HD_OPT_SEED, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
+		HD_OPT_SEED, HD_OPT_BEST, HD_OPT_EMA, HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_SET),
 	.run = verb_predict, .test = "program_predict.sh",
 };

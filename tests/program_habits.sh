@@ -1,0 +1,68 @@
+#!/bin/bash
+# Habits of training: means of parameters, evaluated and exported, with the bits of one device.
+. "$(dirname "$0")/program.sh"
+write_jobs 10
+sed -i 's/keep: 2}/keep: 2, best: val_loss}/; s/lr: 1e-2/lr: 0.1/' mlp.yaml
+echo 'eval: {every: 2, weights: ema}' >>mlp.yaml
+losses() { grep '"kind":"eval"' "$1/events.ndjson" | sed 's/.*"loss":\([0-9.e+-]*\).*/\1/'; }
+exact() { number loss_hex; }
+
+train run mlp.yaml --out one --devices 1
+one=$digest
+losses one >one.evals
+[ "$(wc -l <one.evals)" = 5 ] || failed "evaluations: $(cat one.evals)"
+expect 0 heddle eval one --json
+own=$(exact)
+expect 0 heddle eval one --ema --json
+means=$(exact)
+[ "$own" != "$means" ] || failed "means and parameters have one loss"
+same "$(printf %.6g "$(number loss)")" "$(printf %.6g "$(tail -n 1 one.evals)")" "a run evaluates its means"
+expect 0 heddle run mlp.yaml --out params --devices 1 -q -s eval.weights=params
+losses params | cmp -s - one.evals && failed "eval.weights changes nothing"
+expect 0 heddle ckpt digest params
+says "$one"
+# what is exported is what is evaluated: it begins a run that stands still
+expect 0 heddle ckpt export one --ema -o means.safetensors
+expect 0 heddle run mlp.yaml --out still --devices 1 -q -s model.weights=means.safetensors -s optim.lr=0 \
+	-s job.steps=1
+expect 0 heddle eval still --json
+same "$(exact)" "$means" "means that were exported"
+expect 0 heddle model export one --ema --names heddle -o model.safetensors
+expect 0 heddle run mlp.yaml --out again --devices 1 -q -s model.weights=model.safetensors -s optim.lr=0 \
+	-s job.steps=1
+expect 0 heddle eval again --json
+same "$(exact)" "$means" "means of model export"
+passed "means are evaluated and exported"
+
+for by in --best '--best --ema'; do
+	expect 0 heddle ckpt export one $by -o a.safetensors
+	expect 0 heddle ckpt export one/ckpt/best ${by#--best} -o b.safetensors
+	cmp -s a.safetensors b.safetensors || failed "$by exports another state"
+	expect 0 heddle eval one $by --json
+	there=$(exact)
+	expect 0 heddle eval one/ckpt/best ${by#--best} --json
+	same "$(exact)" "$there" "eval $by"
+	expect 0 heddle predict one $by -o "p$RANDOM.npy" -q
+done
+expect 0 heddle run lenet.yaml --out plain --devices 1 -q
+for verb in 'eval plain' 'predict plain' 'ckpt export plain -o no' 'model export plain -o no.safetensors'; do
+	expect 11 heddle $verb --ema
+	says 'optim.ema.decay'
+	expect 3 heddle $verb --best
+	says 'has no best state'
+done
+passed "--best and --ema say which state"
+
+train run mlp.yaml --out three --workers 3 --devices 1
+same "$digest" "$one" "3 workers"
+losses three | cmp - one.evals || failed "3 workers evaluate something else"
+for by in sharded stages; do
+	train run mlp.yaml --out "by-$by" --workers 3 --devices 1 -s comm.sync=$by -s eval.weights=params \
+		-s parallel.mode=$([ $by = stages ] && echo pipeline || echo given)
+	same "$digest" "$one" "comm.sync: $by"
+	expect 0 heddle eval "by-$by" --ema --json
+	same "$(exact)" "$means" "means of comm.sync: $by"
+done
+expect 2 heddle run mlp.yaml --out no --workers 3 -s comm.sync=sharded
+says 'eval.weights: ema evaluates where all means are'
+passed "three workers, however the state lies, have the same means"
