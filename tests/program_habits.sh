@@ -66,3 +66,53 @@ done
 expect 2 heddle run mlp.yaml --out no --workers 3 -s comm.sync=sharded
 says 'eval.weights: ema evaluates where all means are'
 passed "three workers, however the state lies, have the same means"
+
+# the rate falls by the loss on split valid, and the job is done long before its last step
+cat >stops.yaml <<'END'
+job: {name: stops, seed: 5, steps: 400}
+model: {use: "builtin:mlp", args: {input: [1, 6, 6], hidden: [24], classes: 4}}
+data: {kind: synthetic, count: 90}
+batch: {global: 26, virtual_nodes: 13}
+optim:
+  {kind: sgd, lr: 1, schedule: {kind: plateau, warmup: 0, every: 4, patience: 0, factor: 0.5, threshold: 0.2}}
+stop: {patience: 2, every: 5, min_delta: 0.05}
+checkpoint: {every: 3 steps, keep: 2}
+eval: {every: 0}
+END
+train run stops.yaml --out stops --devices 1
+stops=$digest steps=$(number step)
+[ "$steps" -gt 10 ] && [ "$steps" -lt 100 ] || failed "it takes $steps steps"
+judged() { grep '"kind":"judged"' "$1/events.ndjson" | sed 's/.*"text":"\(.*\)".*/\1/'; }
+judged stops >judged
+grep -q 'the rate falls' judged || failed "no fall of the rate"
+grep -q "^step $steps: .* the job is done (stop.patience)" judged || failed "no word on the end"
+train run stops.yaml --out loss --devices 1 -s optim.schedule.metric=loss -s stop.metric=loss
+[ "$digest" != "$stops" ] || failed "the metric changes nothing"
+for run in stops loss; do
+	before=$(heddle ckpt digest $run)
+	train resume $run --devices 2
+	same "$digest" "$before" "$run, resumed when it is done"
+done
+train run stops.yaml --out paused --devices 2 --steps 7
+train resume paused --devices 5
+same "$digest" "$stops" "resumed between two looks"
+passed "a run whose metric gets no better falls and stops, and goes on as it would have"
+
+train run stops.yaml --out stops-3 --workers 3 --devices 1
+same "$digest" "$stops" "3 workers"
+judged stops-3 | cmp - judged || failed "3 workers judge otherwise"
+if has_failpoints; then
+	for at in gate.boundary:kill@8 co.commit:kill@9; do
+		run=dies-${at%%:*}
+		mkdir -p "$run/chaos"
+		chmod 700 "$run" "$run/chaos"
+		echo "$at" >"$run/chaos/any"
+		heddle run stops.yaml --out "$run" --workers 3 --devices 1 -s 'workers.detect=3 s' -q >out \
+			2>err
+		await test -f "$run/ckpt/step-$(printf %09d "$steps")/MANIFEST.json" ||
+			failed "$run did not end"
+		[ -n "$(find "$run/chaos" -name 'hit.*')" ] || failed "$at was not reached"
+		same "$(heddle ckpt digest "$run")" "$stops" "$at"
+	done
+	passed "so do three workers, of which one dies, and the coordinator"
+fi

@@ -133,7 +133,7 @@ static const struct { const char *kind, *mark; } marks[] = {
 	{ "choice", "  " }, { "plan", ">>" }, { "predicted", ">>" }, { "warning", "!!" },
 		{ "checkpoint_bad", "!!" },
 		{ "checkpoint_done", "ck" },
-	{ "listening", ">>" }, { "place", ">>" }, { "queue", ">>" }, { "failing", "!!" },
+	{ "judged", ">>" }, { "listening", ">>" }, { "place", ">>" }, { "queue", ">>" }, { "failing", "!!" },
 };
 
 static void on_note(void *user, const char *kind, const char *text)

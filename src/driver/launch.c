@@ -138,7 +138,7 @@ static void take_end(const struct hd_launch *launch, struct hd_launch_end *end)
 	const struct hd_launch_spec *spec = &launch->spec;
 	struct hd_ckpt_info info;
 
-	end->steps = spec->job->value[HD_JOB_TARGET].is_none ? launch->task->nsteps : 0;
+	end->steps = hd_job_ends_early(spec->job) ? 0 : launch->task->nsteps;
 	if (!hd_ckpt_find(spec->fs, spec->dir->path, UINT64_MAX, &info, NULL, NULL, NULL) &&
 		info.step == end->driver.step)
 		hd_hash_hex(info.digest, end->digest);
@@ -174,7 +174,7 @@ static bool is_reached(const struct hd_launch *launch, uint64_t step)
 {
 	const uint64_t stop_at = launch->spec.stop_at, nsteps = launch->task->nsteps;
 
-	return !launch->job->value[HD_JOB_TARGET].is_none && step < (stop_at && stop_at < nsteps ? stop_at :
+	return hd_job_ends_early(launch->job) && step < (stop_at && stop_at < nsteps ? stop_at :
 		nsteps);
 }
 

@@ -5,6 +5,7 @@
 #include "sys/memory.h"
 #include "engine/part_int.h"
 #include "engine/closing.h"
+#include "engine/judge.h"
 #include "engine/fore.h"
 #include "engine/onset.h"
 #include "engine/stale.h"
@@ -106,7 +107,8 @@ static void idle_in_lockstep(const struct hd_worker *w, uint64_t sample_bytes, u
 	struct hd_memory_terms *t)
 {
 	const struct hd_job *job = w->task->job;
-	const bool rests = w->parts->need_rests && !hd_closing_wanted(job);
+	const bool rests = w->parts->need_rests && !hd_closing_wanted(job) &&
+		!hd_judges_measure(job);
 	uint64_t vns = 0;
 
 	for (uint32_t r = 0; r < w->spec.ndevices; r++) {

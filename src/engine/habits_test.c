@@ -12,7 +12,7 @@ static const double tolerance = 1e-6;
 
 static const char *const cases[] = {
 	"no_decay", "groups_adamw", "groups_momentum", "groups_adagrad", "one_cycle",
-	"one_cycle_short", "polynomial", "ema", "ema_every",
+	"one_cycle_short", "polynomial", "plateau", "ema", "ema_every",
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 

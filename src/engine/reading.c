@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/closing.h"
+#include "engine/judge.h"
 #include "engine/fore.h"
 #include "engine/onset.h"
 #include "engine/overlap.h"
@@ -96,6 +97,7 @@ enum hd_err hd_worker_reread(struct hd_worker *w, struct hd_diag *diag)
 	hd_onset_drop(w);
 	hd_fore_forget(w);
 	hd_closing_forget(w);
+	hd_judges_forget(w);
 	hd_prefetch_destroy(w->reading->prefetch);
 	w->reading->prefetch = NULL;
 	hd_seals_init(&w->step->seals, 0, 1, (uint64_t)w->count.step);

@@ -6,6 +6,7 @@
 #include "sys/failpoint.h"
 #include "sys/file.h"
 #include "job/lr.h"
+#include "engine/judge.h"
 #include "engine/onset.h"
 
 /* NORM: every rank computes the step scalars from the same numbers in the same
@@ -68,7 +69,8 @@ static struct hd_step_scalars scalars_of(const struct hd_worker *w, double weigh
 {
 	struct hd_step_scalars scalars = {
 		.optim = w->task->optim,
-		.lr    = hd_lr_at(w->task->job, (uint64_t)w->count.step, w->task->nsteps),
+		.lr    = hd_lr_at(w->task->job, (uint64_t)w->count.step, w->task->nsteps,
+			hd_judges_falls(w)),
 		.scale = (float)(weight == 0 ? 0 : 1.0 / weight),
 		.clip  = 1.0f,
 	};

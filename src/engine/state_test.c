@@ -1,3 +1,5 @@
+#include "engine/judge.h"
+
 #include "engine/testing.h"
 
 /* The law of the table: a fresh process that has only the job and the table computes the
@@ -22,6 +24,12 @@ static const struct { const char *name, *model, *more; uint32_t batch, vns; } ca
 		"[{params: [\"h.1.*\"], lr_scale: 0.5}, {params: [wpe.weight], decay: 0.4}]}", 26, 7 },
 	{ "mlp means",   hd_rig_mlp, "optim: {kind: adamw, ema: {decay: 0.9}}",     26, 13 },
 	{ "gpt means",   hd_rig_gpt, "optim: {kind: sgd, lr: 0.05, ema: {decay: 0.5, every: 2}}", 26, 7 },
+	{ "mlp plateau", hd_rig_mlp, "optim: {kind: sgd, lr: 0.05, schedule: {kind: plateau, warmup: 0, every: 3, "
+		"patience: 5, threshold: 0.9, metric: loss}}\nstop: {patience: 90, min_delta: 9, every: 1}",
+			26, 13 },
+	{ "gpt plateau", hd_rig_gpt, "optim: {kind: adamw, schedule: {kind: plateau, warmup: 0, every: 1, "
+		"patience: 1, threshold: 0.9}}\nstop: {patience: 90, metric: loss, min_delta: 9, every: 3}",
+			26, 7 },
 	{ "gpt nesterov", hd_rig_gpt, "optim: {kind: nesterov, lr: 0.05}",           26, 13 },
 };
 enum { NCASES = sizeof cases / sizeof *cases };
@@ -113,6 +121,11 @@ static void without_any_one_entry_the_next_step_is_another(void **state)
 		*(int64_t *)hd_state_find(hd_worker_state(whole.worker), "run.skips")->at = 3;
 		/* ... and perhaps nothing hit */
 		*(double *)hd_state_find(hd_worker_state(whole.worker), "run.epoch_correct")->at += 5;
+		/* a count of looks may stand at nothing */
+		for (int k = 0; k < HD_NJUDGES && whole.worker->judges; k++) {
+			whole.worker->judges->of[k].state.bad += 2;
+			whole.worker->judges->of[k].state.falls++;
+		}
 		hd_rig_copy(&whole, &bytes, &whole.arena);
 		struct hd_rig fresh;
 		open_case(&fresh, c, 1);

@@ -5,6 +5,7 @@
 
 #include "sys/failpoint.h"
 #include "engine/closing.h"
+#include "engine/judge.h"
 #include "engine/diverge.h"
 #include "engine/fore.h"
 #include "engine/onset.h"
@@ -57,6 +58,7 @@ enum hd_err hd_step_begin(struct hd_worker *w, bool digest, struct hd_diag *diag
 			"adopt another one", (long long)w->count.step);
 	enum hd_err err = w->step->again ? hd_worker_reread(w, diag) : HD_OK;
 	err = err ? err : hd_closing_look(w, diag);
+	err = err ? err : hd_judges_look(w, diag);
 	if (err)
 		return err;
 	w->step->begun = w->step->again = true;
@@ -110,6 +112,7 @@ static void count_step(struct hd_worker *w)
 		w->count.epoch_loss = w->count.epoch_weight = w->count.epoch_correct = 0;
 	hd_stale_commit(w, r->skipped);
 	hd_closing_commit(w);
+	hd_judges_commit(w, r);
 	if (r->skipped)                   /* read with an update that is none */
 		hd_onset_void(w);
 	if (r->skipped)                   /* its rows, which those ahead may have read, are none */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/closing.h"
+#include "engine/judge.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
 
@@ -114,6 +115,7 @@ enum hd_err hd_state_table_make(struct hd_worker *w, struct hd_diag *diag)
 	err = err ? err : hd_stale_table(w, diag);
 	err = err ? err : hd_stamps_table(w, diag);
 	err = err ? err : hd_closing_table(w, diag);
+	err = err ? err : hd_judges_table(w, diag);
 #define X(text, field, type, how) \
 	if (!err) \
 		err = hd_state_add(&w->state, &(struct hd_state_entry){ \

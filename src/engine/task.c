@@ -19,6 +19,7 @@
 #include "data/blob.h"
 #include "checkpoint/onnx_model.h"
 #include "engine/closing.h"
+#include "engine/judge.h"
 #include "engine/fore.h"
 #include "engine/stale.h"
 #include "engine/stamps.h"
@@ -785,6 +786,7 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	err = hd_fore_allowed(task, diag);
 	err = err ? err : hd_stamps_allowed(task, diag);
 	err = err ? err : hd_closing_allowed(task, diag);
+	err = err ? err : hd_judges_allowed(task, diag);
 	return err ? err : read_recording(task, fs, diag);
 }
 

@@ -431,7 +431,9 @@ static const char resnet[] =
 static const struct { uint32_t batch, vns; } shapes[] = { { 26, 7 }, { 31, 8 }, { 26, 13 }, { 46, 16 } };
 static const char *const optims[] = {
 	"optim: {kind: adamw, ema: {decay: 0.9}, schedule: {warmup: 2}}",
-		"optim: {kind: momentum, lr: 0.05, weight_decay: 0.01, clip: 0.1}",
+		"optim: {kind: momentum, lr: 0.05, weight_decay: 0.01, clip: 0.1, schedule: {kind: plateau, "
+		"warmup: 0, every: 2, patience: 0, threshold: 0.5}}\nstop: {patience: 90, metric: loss, "
+			"every: 3}",
 		"optim: {kind: lamb, lr: 0.01, no_decay: norms-and-biases}",
 	"optim: {kind: sgd, lr: 0.1, groups: [{params: [\"*.bias\"], lr_scale: 0.5, decay: 0.1}]}",
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "engine/judge.h"
 #include "engine/meeting.h"
 #include "engine/onset.h"
 #include "engine/post.h"
@@ -159,6 +160,8 @@ static enum hd_err take_shared(struct hd_worker *w, struct hd_diag *diag)
 		err = hd_parts_tables(w, diag);
 	if (!err)
 		err = hd_reading_make(w, diag);
+	if (!err)
+		err = hd_judges_take(w, diag);
 	if (!err)
 		err = hd_state_table_make(w, diag);
 	return err ? err : hd_digest_make(w, diag);

@@ -40,6 +40,7 @@ struct hd_worker {
 	struct hd_post *post;
 	struct hd_meeting *meeting;
 	struct hd_onset *onset;           /* NULL: no step begins before the end of the one before */
+	struct hd_judges *judges;         /* NULL: the job has none */
 	struct hd_stretches *stretches;   /* NULL: nothing is given out */
 	struct hd_forward_pass *forward;  /* while ranks run it; NULL: none */
 	struct hd_state state;

@@ -56,9 +56,9 @@ static enum hd_err find_rungs(struct explore *x, struct hd_diag *diag)
 		return hd_fail(diag, HD_E_INPUT, "%s: a sweep counts steps, and the job counts epochs: "
 			"give it "
 			"job.steps", s->job_name);
-	if (!job->value[HD_JOB_TARGET].is_none)
-		return hd_fail(diag, HD_E_INPUT, "%s: eval.target ends a trial at any step: leave it out",
-			s->job_name);
+	if (hd_job_ends_early(job))
+		return hd_fail(diag, HD_E_INPUT, "%s: %s ends a trial at any step: leave it out",
+			s->job_name, job->value[HD_JOB_TARGET].is_none ? "stop.patience" : "eval.target");
 	if (!hd_sweep_is_evaluated(s->sweep->metric) && hd_job_int(job, HD_JOB_METRICS_EVERY) != 1)
 		return hd_fail(diag, HD_E_INPUT, "%s: log.metrics_every is not 1, and a sweep reads the "
 			"loss of "

@@ -207,12 +207,15 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_BETAS,      HD_JOB_OPTIM,     "adam|adamw|lion|lamb" },
 	{ HD_JOB_EPS,        HD_JOB_OPTIM,     "adam|adamw|adagrad|lamb" },
 	{ HD_JOB_MOMENTUM,   HD_JOB_OPTIM,     "momentum|nesterov" },
-	{ HD_JOB_FLOOR,      HD_JOB_SCHEDULE,  "linear|cosine|step|polynomial" },
-	{ HD_JOB_EVERY,      HD_JOB_SCHEDULE,  "step" },
-	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step" },
+	{ HD_JOB_FLOOR,      HD_JOB_SCHEDULE,  "linear|cosine|step|polynomial|plateau" },
+	{ HD_JOB_EVERY,      HD_JOB_SCHEDULE,  "step|plateau" },
+	{ HD_JOB_FACTOR,     HD_JOB_SCHEDULE,  "step|plateau" },
 	{ HD_JOB_LR_START,   HD_JOB_SCHEDULE,  "one-cycle" },
 	{ HD_JOB_LR_END,     HD_JOB_SCHEDULE,  "one-cycle" },
 	{ HD_JOB_LR_POWER,   HD_JOB_SCHEDULE,  "polynomial" },
+	{ HD_JOB_LR_METRIC,  HD_JOB_SCHEDULE,  "plateau" },
+	{ HD_JOB_LR_PATIENCE, HD_JOB_SCHEDULE, "plateau" },
+	{ HD_JOB_LR_THRESHOLD, HD_JOB_SCHEDULE, "plateau" },
 	{ HD_JOB_CUTS,       HD_JOB_UPDATE,    "stash|vsync" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
 	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|text|tokens|npy|webdataset|records|graph" },
@@ -523,6 +526,46 @@ static enum hd_err check_eval(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+/* Looks are taken by each worker, between two steps. */
+static enum hd_err check_judges(struct hd_job_reader *reader)
+{
+	static const enum hd_job_key of_stop[] = { HD_JOB_STOP_METRIC, HD_JOB_STOP_EVERY, HD_JOB_STOP_DELTA,
+		HD_JOB_STOP_MODE };
+	const struct hd_job *job = reader->job;
+	const struct { bool wanted; enum hd_job_key key, metric; } judge[] = {
+		{ hd_job_int(job, HD_JOB_SCHEDULE) == HD_LR_PLATEAU, HD_JOB_SCHEDULE, HD_JOB_LR_METRIC },
+		{ !job->value[HD_JOB_STOP_PATIENCE].is_none, HD_JOB_STOP_PATIENCE, HD_JOB_STOP_METRIC } };
+	char dotted[HD_DOTTED_CAP], word[HD_DOTTED_CAP];
+
+	for (size_t i = 0; i < sizeof of_stop / sizeof *of_stop && !judge[1].wanted; i++) {
+		hd_job_at(reader, of_stop[i]);
+		if (!is_left_out(reader, of_stop[i]))
+			return hd_job_refuse(reader, "%s has no meaning without stop.patience; leave it out",
+				hd_job_dotted(of_stop[i], dotted));
+	}
+	for (size_t i = 0; i < 2; i++) {
+		const int64_t metric = hd_job_int(job, judge[i].metric);
+		if (!judge[i].wanted)
+			continue;
+		hd_job_at(reader, judge[i].key);
+		hd_job_dotted(judge[i].key, dotted);
+		hd_job_dotted(judge[i].metric, word);
+		if (strcmp(hd_job_text(job, HD_JOB_UPDATE), "flush") != 0)
+			return hd_job_refuse(reader, "%s looks between two steps, and those of "
+				"optim.update: %s "
+				"overlap; leave one of them out", dotted, hd_job_text(job, HD_JOB_UPDATE));
+		if (metric != HD_JUDGE_LOSS && hd_job_int(job, HD_JOB_SYNC) == HD_SYNC_STAGES)
+			return hd_job_refuse(reader, "%s measures where the whole model is, and with "
+				"comm.sync: "
+				"stages no worker has it: write %s: loss", dotted, word);
+		if (metric == HD_JUDGE_VAL_ACCURACY && !strcmp(hd_job_text(job, HD_JOB_LOSS), "mse"))
+			return hd_job_refuse(reader, "%s: val_accuracy, which a model with model.loss mse "
+				"does "
+				"not have; use val_loss", word);
+	}
+	return HD_OK;
+}
+
 static enum hd_err check_weights(struct hd_job_reader *reader)
 {
 	hd_job_at(reader, HD_JOB_WEIGHTS_SKIP);
@@ -811,7 +854,8 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			hd_job_check_groups,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
-		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval, check_weights, check_lora,
+		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval,
+		check_judges, check_weights, check_lora,
 		check_shards, check_notice, check_redundancy, check_standby, check_primitive,
 		check_comm, check_servers, check_zones,
 		check_model,

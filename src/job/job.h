@@ -59,6 +59,8 @@ enum hd_nonfinite  { HD_NONFINITE_STOP, HD_NONFINITE_SKIP };
 enum hd_metric     { HD_METRIC_LOSS, HD_METRIC_ACCURACY, HD_METRIC_PERPLEXITY };
 enum hd_log_level  { HD_LOG_ERROR, HD_LOG_WARNING, HD_LOG_INFO, HD_LOG_DEBUG };
 enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
+enum hd_judge_metric { HD_JUDGE_VAL_LOSS, HD_JUDGE_VAL_ACCURACY, HD_JUDGE_LOSS };
+enum hd_stop_mode  { HD_STOP_AUTO, HD_STOP_MIN, HD_STOP_MAX };
 enum hd_eval_weights { HD_EVAL_PARAMS, HD_EVAL_EMA };
 enum hd_keep_best  { HD_BEST_NONE, HD_BEST_LOSS, HD_BEST_ACCURACY };
 
@@ -209,6 +211,11 @@ bool hd_job_is_whole(const struct hd_job *job);
 /* What of it runs in one process alone, where several workers are to train: HD_E_INVAL, with the place. */
 HD_MUST_USE enum hd_err hd_job_spreads(const struct hd_job *job, struct hd_diag *diag);
 
+/* May it be done before its last step (eval.target, stop.patience)? */
+static inline bool hd_job_ends_early(const struct hd_job *job)
+{
+	return !job->value[HD_JOB_TARGET].is_none || !job->value[HD_JOB_STOP_PATIENCE].is_none;
+}
 static inline int64_t hd_job_int(const struct hd_job *job, enum hd_job_key key) { return job->value[key].i; }
 /* Of sharded state, of each part of the optimizer's slots; 0: every worker has all. */
 static inline uint32_t hd_job_copies(const struct hd_job *job)

@@ -90,7 +90,8 @@ static double share(const struct hd_lr *lr, uint64_t step, uint64_t nsteps)
 	case HD_LR_POLYNOMIAL: return lr->floor + (1 - lr->floor) * power_of(1 - t, lr->power);
 	case HD_LR_ONE_CYCLE: return one_cycle(lr, step, nsteps);
 	case HD_LR_STEP:
-		falls = power(lr->factor, step / lr->every);
+	case HD_LR_PLATEAU:
+		falls = power(lr->factor, lr->kind == HD_LR_STEP ? step / lr->every : lr->falls);
 		return falls > lr->floor ? falls : lr->floor;
 	}
 	return 1;
@@ -118,7 +119,7 @@ static uint64_t warmup_of(const struct hd_job *job, uint64_t nsteps)
 		hd_lr_auto_warmup((enum hd_lr_kind)hd_job_int(job, HD_JOB_SCHEDULE), nsteps);
 }
 
-float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps)
+float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps, uint64_t falls)
 {
 	struct hd_lr lr = {
 		.kind = (enum hd_lr_kind)hd_job_int(job, HD_JOB_SCHEDULE),
@@ -130,6 +131,7 @@ float hd_lr_at(const struct hd_job *job, uint64_t step, uint64_t nsteps)
 		.power = hd_job_num(job, HD_JOB_LR_POWER),
 		.warmup = warmup_of(job, nsteps),
 		.every = (uint64_t)hd_job_int(job, HD_JOB_EVERY),
+		.falls = falls,
 	};
 
 	return hd_lr(&lr, step, nsteps);

@@ -153,11 +153,11 @@ static void the_rate_of_a_job_is_that_of_its_keys(void **state)
 	job.value[HD_JOB_FACTOR].f = 0.25;
 	job.value[HD_JOB_WARMUP].i = 4;
 	job.value[HD_JOB_EVERY].i = 8;
-	assert_true(hd_lr_at(&job, 1, 100) == 0.5f);
-	assert_true(hd_lr_at(&job, 7, 100) == 1.0f);
-	assert_true(hd_lr_at(&job, 8, 100) == 0.25f);
-	assert_true(hd_lr_at(&job, 16, 100) == 0.0625f);
-	assert_true(hd_lr_at(&job, 24, 100) == 0.05f);
+	assert_true(hd_lr_at(&job, 1, 100, 0) == 0.5f);
+	assert_true(hd_lr_at(&job, 7, 100, 0) == 1.0f);
+	assert_true(hd_lr_at(&job, 8, 100, 0) == 0.25f);
+	assert_true(hd_lr_at(&job, 16, 100, 0) == 0.0625f);
+	assert_true(hd_lr_at(&job, 24, 100, 0) == 0.05f);
 }
 
 /* Of a job of epochs, whose steps are known when its data are. */
@@ -173,9 +173,9 @@ static void an_automatic_warm_up_is_a_tenth_of_the_steps(void **state)
 	job.value[HD_JOB_WARMUP].is_auto = true;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint64_t n = cases[i].warmup;
-		CHECK(hd_lr_at(&job, n, cases[i].nsteps) == 1, "%llu steps",
+		CHECK(hd_lr_at(&job, n, cases[i].nsteps, 0) == 1, "%llu steps",
 			(unsigned long long)cases[i].nsteps);
-		CHECK(n < 2 || hd_lr_at(&job, n - 2, cases[i].nsteps) < 1, "%llu steps",
+		CHECK(n < 2 || hd_lr_at(&job, n - 2, cases[i].nsteps, 0) < 1, "%llu steps",
 			(unsigned long long)cases[i].nsteps);
 	}
 }

@@ -11,6 +11,7 @@
 #include "plan/plan.h"
 #include "engine/choose.h"
 #include "engine/closing.h"
+#include "engine/judge.h"
 #include "engine/dist.h"
 #include "run/best.h"
 #include "run/kept_plan.h"
@@ -647,6 +648,27 @@ static enum hd_err look_at_closing(struct hd_run *run, struct hd_diag *diag)
 	return err;
 }
 
+/* Does the rate fall from the step at hand on, or is the job done before it? */
+static enum hd_err look_at_judges(struct hd_run *run, struct hd_diag *diag)
+{
+	static const char *const comes[] = { [HD_JUDGE_PLATEAU] = "the rate falls (optim.schedule)",
+		[HD_JUDGE_STOP] = "the job is done (stop.patience)" };
+	enum hd_err err = hd_judges_look(run->worker, diag);
+	struct hd_arena arena;
+	struct hd_text text;
+
+	hd_arena_init(&arena, 0);
+	for (int k = 0; k < HD_NJUDGES && !err; k++) {
+		hd_text_init(&text, &arena);
+		if (hd_judges_say(run->worker, (enum hd_judge_kind)k, &text))
+			hd_run_note(run, "judged", "%s: %s", text.at, comes[k]);
+	}
+	hd_arena_finish(&arena);
+	if (!err && hd_judges_stop(run->worker) && hd_worker_computes(run->worker))
+		run->target_reached = true;
+	return err;
+}
+
 static bool is_asked(const struct hd_run *run) { return run->asked_at == hd_worker_at(run->worker) + 1; }
 
 enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct hd_diag *diag)
@@ -654,11 +676,13 @@ enum hd_err hd_run_boundary(struct hd_run *run, bool end, bool *reached, struct 
 	const int64_t began_ns = hd_clock_now_ns(run->clock);
 	enum hd_err err = HD_OK;
 
-	if (hd_run_evaluates(run, end))
+	if (!run->target_reached && (!end || !run->job->value[HD_JOB_STOP_PATIENCE].is_none))
+		err = look_at_judges(run, diag);
+	if (!err && hd_run_evaluates(run, end))
 		err = evaluate(run, diag);
-	*reached = run->target_reached;
-	if (!err && !end && !*reached)
+	if (!err && !end && !run->target_reached)
 		err = look_at_closing(run, diag);
+	*reached = run->target_reached;
 	run->asked_ns += hd_clock_now_ns(run->clock) - began_ns;
 	if (!err && end)
 		err = hd_run_save(run, diag);
@@ -753,6 +777,8 @@ static enum hd_err look_at_target(struct hd_run *run, bool *reached, struct hd_d
 	enum hd_err err = run->began_step && !run->job->value[HD_JOB_TARGET].is_none &&
 		hd_run_evaluates(run, false) ? evaluate(run, diag) : HD_OK;
 
+	if (!err && run->began_step && !run->target_reached)
+		err = look_at_judges(run, diag);
 	*reached = run->target_reached;
 	return err;
 }

@@ -14,7 +14,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, PolynomialLR
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, PolynomialLR, ReduceLROnPlateau
 
 STEPS, BATCH, COUNT = 50, 16, 48
 
@@ -113,6 +113,12 @@ CASES = {
         lambda m: torch.optim.SGD(m.parameters(), lr=2e-2, momentum=0.9),
         lambda o: PolynomialLR(o, total_iters=STEPS, power=0.9),
     ),
+    "plateau": (
+        "{kind: sgd, lr: 0.3, clip: 0, schedule: {kind: plateau, warmup: 0, metric: loss, every: 3, "
+        "patience: 2, threshold: 0.03, factor: 0.3, floor: 0.01}}",
+        lambda m: torch.optim.SGD(m.parameters(), lr=0.3),
+        lambda o: ReduceLROnPlateau(o, factor=0.3, patience=2, threshold=0.03, min_lr=0.003, eps=0),
+    ),
     "ema": (
         "{kind: adamw, lr: 5e-3, eps: 1e-3, weight_decay: 0.1, clip: 1.0, ema: {decay: 0.9}, "
         "schedule: {kind: constant, warmup: 0}}",
@@ -143,14 +149,18 @@ def make(name, folder, x, y, begin):
         loss = F.cross_entropy(model(x[at : at + BATCH]), y[at : at + BATCH])
         optim.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
+        if "clip: 0" not in optim_text:
+            nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
         rates.append(optim.param_groups[0]["lr"])
         optim.step()
         if means and (step + 1) % every == 0:
             means.update_parameters(model)
-        if scheduler:
-            scheduler.step()
         losses.append(loss.item())
+        if isinstance(scheduler, ReduceLROnPlateau):
+            if (step + 1) % 3 == 0:
+                scheduler.step(sum(losses[-3:]) / 3)
+        elif scheduler:
+            scheduler.step()
     with open(os.path.join(folder, name + ".yaml"), "w") as f:
         f.write(f"job: {{steps: {STEPS}}}\n{MODEL}optim:\n  {optim_text}\n")
     out = {n: p.detach().clone() for n, p in model.named_parameters()}
