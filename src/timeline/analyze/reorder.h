@@ -9,8 +9,9 @@
  *	                       from within passes: when its own part is made), and the median delay after
  *	parameters             then, and when the metrics of all are there; behind norms when all sums are
  *	the wire               each worker has one port each way, of one rate; between two workers one
- *	                       message goes at a time, the most urgent; a more urgent one takes its place at
- *	                       the end of a chunk; messages on their way share ports (planner/ports.h)
+ *	                       chunk after another goes, of the most urgent message; what the transport has
+ *	                       of them cannot be overtaken: as many bytes as in the recording; messages on
+ *	                       their way share ports (planner/ports.h)
  *	the next forward pass  its nodes one behind the other, each when the buckets that it reads are there;
  *	                       where it stands still for one, that is the most urgent (if the order says
  *	                       so). What it has done at the end of the step the next pass need not do

@@ -4,6 +4,21 @@
 #include "plan/xfer.h"
 #include "timeline/analyze/reorder_int.h"
 
+static int by_size(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double middle(double *v, size_t n)
+{
+	if (!n)
+		return 0;
+	qsort(v, n, sizeof *v, by_size);
+	return v[(n - 1) / 2];
+}
+
 /* ---- the rate of a port ---- */
 
 static int by_begin(const void *a, const void *b)
@@ -40,22 +55,42 @@ static void measure_rate(struct hd_tl_endings *e, const struct hd_tl_moved **lis
 	}
 }
 
+/* How many bytes between two workers the transport takes: what a message takes from its last byte handed over
+ * until it came, at the rate at which these two carry. That is as much where the transport is full alone:
+ * so of all messages the upper quarter. */
+static void measure_depth(struct hd_tl_endings *e, const struct hd_tl_moved **list, double *v)
+{
+	double bytes = 0, ns = 0;
+	size_t nlags = 0;
+
+	for (uint32_t pair = 0; pair < e->n * e->n; pair++)
+		for (uint32_t k = 0; k < e->nsteps; k++) {
+			uint32_t n = 0;
+			double until = -1;
+			for (uint32_t i = 0; i < e->step[k].nmoved; i++) {
+				const struct hd_tl_moved *m = &e->step[k].moved[i];
+				if (m->from == pair / e->n && m->to == pair % e->n)
+					list[n++] = m;
+			}
+			if (n)
+				qsort(list, n, sizeof *list, by_begin);
+			for (uint32_t i = 0; i < n; i++) {
+				const struct hd_tl_moved *m = list[i];
+				const double from = m->enqueued > until ? m->enqueued : until;
+				bytes += m->bytes;
+				ns += m->came > from ? m->came - from : 0;
+				until = m->came > until ? m->came : until;
+				if (m->bytes >= HD_TL_REORDER_CHUNK / 4)
+					v[nlags++] = m->came - m->handed - e->late;
+			}
+		}
+	if (nlags)
+		qsort(v, nlags, sizeof *v, by_size);
+	const double lag = nlags ? v[(nlags - 1) * 3 / 4] : 0;
+	e->depth = ns > 0 && lag > 0 ? lag * bytes / ns : 0;
+}
+
 /* ---- delays ---- */
-
-static int by_size(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double middle(double *v, size_t n)
-{
-	if (!n)
-		return 0;
-	qsort(v, n, sizeof *v, by_size);
-	return v[(n - 1) / 2];
-}
 
 struct ends_reading {
 	struct hd_tl_endings *e;
@@ -202,6 +237,7 @@ enum hd_err hd_tl_endings_habits(struct hd_tl_endings *e, struct hd_arena *arena
 		return hd_fail(diag, HD_E_NOMEM,
 			"no memory to replay the transfers of a recording");
 	measure_rate(e, list);
+	measure_depth(e, list, v);
 	read_habits(&r);
 	read_delays(&r, v, last);
 	read_bring(e, sharded, r.off);

@@ -11,7 +11,8 @@ enum { HD_TL_MEMBERS = HD_TL_REORDER_WORKERS };
 
 /* A transfer of a step. */
 struct hd_tl_moved {
-	double enqueued, came;            /* as recorded, from the begin of all on */
+	/* as recorded, from the begin of all on; handed: its last byte, to the transport */
+	double enqueued, handed, came;
 	double bytes;
 	uint32_t bucket, was, now;
 	uint8_t kind, from, to;
@@ -48,6 +49,7 @@ struct hd_tl_endings {
 	double last[HD_TL_MEMBERS];       /* from when all is everywhere until the step ends */
 	double bring;                     /* ns a byte, to make parameters of a sum */
 	double late, rate;                /* of a link: latency; bytes a ns of a port while it carries */
+	double depth;                     /* bytes between two workers that are on their way */
 };
 
 HD_MUST_USE enum hd_err hd_tl_endings_read(struct hd_tl_endings *endings, const struct hd_tl_causes *causes,

@@ -1,159 +1,23 @@
 /* The ends of steps, simulated (reorder.h). */
+#include "timeline/analyze/reorder_play.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/xfer.h"
 #include "planner/ports.h"
-#include "timeline/analyze/reorder_int.h"
 
 _Static_assert((int)HD_TL_MEMBERS <= (int)HD_PORTS, "a worker has a port each way");
 
-enum { WAITS, GOES, DONE };               /* of a transfer */
 static const double never = INFINITY;
-
-/* Of a worker, in the step at hand. */
-struct played_turn {
-	double pass, end;                 /* when the pass is over, and the step */
-	double fore;                      /* of the next forward pass */
-	double ahead;                     /* of it done when the step ends */
-	double until;                     /* of the node at hand; never: it stands still */
-	double node_ns, bring_ns;         /* of that: itself, and what its parameters take to make */
-	uint32_t node;
-	bool runs;                        /* the node; else the pass */
-	uint32_t metrics;                 /* still to come */
-	double table;                     /* when the last of them came */
-};
-
-/* A transfer may go; nmoved + b n + m: the sum of b is at m; behind those: a transfer has come. */
-struct play_due { double t; uint32_t what; };
-
-struct ends_play {
-	const struct hd_tl_endings *e;
-	const struct hd_tl_play *how;
-	const struct hd_tl_ending *step;
-	uint32_t n, nb, nmoved;
-	double now, over;
-	struct played_turn turn[HD_TL_MEMBERS];
-	/* [nb * n] */
-	struct played_bucket { uint32_t due, first, end; double came; bool here, made, parm, wanted, gets; }
-		*at;
-	double *off, *size;               /* [nb] */
-	uint32_t *sends;                  /* transfers of sums by bucket and sender */
-	uint32_t unmade;                  /* sums that are to be made */
-	/* [nmoved] */
-	double *left;
-	uint8_t *state;
-	/* [n * n] of two workers: what is there to go, the one at hand, and whether another is more urgent */
-	struct played_pair { uint32_t *at, n, cur, best; } *pair;
-	struct play_due *heap; uint32_t nheap;
-};
-
-static struct played_bucket *bucket(struct ends_play *p, uint32_t b, uint32_t m)
-{
-	return &p->at[b * p->n + m];
-}
-
-static const struct hd_tl_moved *moved(const struct ends_play *p, uint32_t i) { return &p->step->moved[i]; }
-
-/* ---- what comes at a time ---- */
-
-static bool before(const struct play_due *a, const struct play_due *b)
-{
-	return a->t < b->t || (!(b->t < a->t) && a->what < b->what);
-}
-
-static void push(struct ends_play *p, double t, uint32_t what)
-{
-	const struct play_due d = { t, what };
-	uint32_t i = p->nheap++;
-
-	for (; i && before(&d, &p->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		p->heap[i] = p->heap[(i - 1) / 2];
-	p->heap[i] = d;
-}
-
-static struct play_due pop(struct ends_play *p)
-{
-	const struct play_due first = p->heap[0], last = p->heap[--p->nheap];
-	uint32_t i = 0;
-
-	for (uint32_t next; (next = 2 * i + 1) < p->nheap; i = next) {
-		next += next + 1 < p->nheap && before(&p->heap[next + 1], &p->heap[next]);
-		if (!before(&p->heap[next], &last))
-			break;
-		p->heap[i] = p->heap[next];
-	}
-	p->heap[i] = last;
-	return first;
-}
-
-/* ---- urgency ---- */
-
-static uint32_t urgency(struct ends_play *p, uint32_t i)
-{
-	const struct hd_tl_moved *m = moved(p, i);
-
-	if (m->kind == HD_XFER_METRICS)
-		return 0;
-	if (bucket(p, m->bucket, m->to)->wanted)
-		return 0;
-	return 1 + (p->how->now ? m->now : m->was);
-}
-
-static bool more_urgent(struct ends_play *p, uint32_t a, uint32_t b)
-{
-	const uint32_t x = urgency(p, a), y = urgency(p, b);
-
-	return x != y ? x < y : a < b;
-}
-
-static struct played_pair *pair_of(struct ends_play *p, uint32_t i)
-{
-	return &p->pair[moved(p, i)->from * p->n + moved(p, i)->to];
-}
-
-static void choose(struct ends_play *p, struct played_pair *pair)
-{
-	pair->best = HD_TL_NONE;
-	for (uint32_t k = 0; k < pair->n; k++)
-		if (pair->best == HD_TL_NONE || more_urgent(p, pair->at[k], pair->best))
-			pair->best = pair->at[k];
-	pair->cur = pair->cur == HD_TL_NONE ? pair->best : pair->cur;
-}
-
-static void may_go(struct ends_play *p, uint32_t i)
-{
-	struct played_pair *pair = pair_of(p, i);
-
-	p->state[i] = GOES;
-	pair->at[pair->n++] = i;
-	if (pair->best == HD_TL_NONE || more_urgent(p, i, pair->best))
-		pair->best = i;
-	pair->cur = pair->cur == HD_TL_NONE ? pair->best : pair->cur;
-}
-
-static void take_out(struct ends_play *p, uint32_t i)
-{
-	struct played_pair *pair = pair_of(p, i);
-	uint32_t k = 0;
-
-	while (pair->at[k] != i)
-		k++;
-	pair->at[k] = pair->at[--pair->n];
-	pair->cur = HD_TL_NONE;
-	choose(p, pair);
-}
 
 /* What is still to come of a bucket to a worker goes first. */
 static void want(struct ends_play *p, uint32_t b, uint32_t m)
 {
-	if (bucket(p, b, m)->wanted || !(p->how->now ? p->e->order->wants_now : p->e->order->wants_was))
+	if (hd_tl_bucket(p, b, m)->wanted || !(p->how->now ? p->e->order->wants_now : p->e->order->wants_was))
 		return;
-	bucket(p, b, m)->wanted = true;
-	for (uint32_t from = 0; from < p->n; from++)
-		if (from != m)
-			choose(p, &p->pair[from * p->n + m]);
+	hd_tl_bucket(p, b, m)->wanted = true;
 }
 
 /* ---- sums ---- */
@@ -165,19 +29,21 @@ static void sum_from(struct ends_play *p, uint32_t b, uint32_t m, double t, uint
 		own = p->turn[m].pass - (p->e->within ? off : 0);
 
 	t = why == HD_TL_MADE && own > t ? own : t;
-	push(p, t + p->e->delay[m][why], p->nmoved + b * p->n + m);
+	hd_tl_due_push(p, t + p->e->delay[m][why], p->nmoved + b * p->n + m);
 }
 
 /* Parameters go when all is there that they are made of. */
 static void release(struct ends_play *p, uint32_t b, uint32_t m)
 {
-	const struct played_bucket *at = bucket(p, b, m);
+	const struct played_bucket *at = hd_tl_bucket(p, b, m);
 
 	for (uint32_t k = at->first; k < at->end && at->made; k++) {
 		const uint32_t i = p->sends[k];
-		const bool parm = moved(p, i)->kind == HD_XFER_PARAMETERS;
-		if (p->state[i] == WAITS && (!parm || (!p->turn[m].metrics && !(p->e->norms && p->unmade))))
-			may_go(p, i);
+		const bool parm = hd_tl_xfer(p, i)->kind == HD_XFER_PARAMETERS;
+		if (p->state[i] != HD_TL_WAITS)
+			continue;
+		if (!parm || (!p->turn[m].metrics && !(p->e->norms && p->unmade)))
+			hd_tl_may_go(p, i);
 	}
 }
 
@@ -189,7 +55,7 @@ static void release_all(struct ends_play *p, uint32_t m)
 
 static void sum_is_at(struct ends_play *p, uint32_t b, uint32_t m)
 {
-	struct played_bucket *at = bucket(p, b, m);
+	struct played_bucket *at = hd_tl_bucket(p, b, m);
 
 	at->made = at->here = true;
 	p->over = fmax(p->over, p->now);
@@ -207,7 +73,7 @@ static uint32_t lacks(struct ends_play *p, uint32_t m)
 	const struct hd_tl_node *node = &p->e->order->node[p->turn[m].node];
 
 	for (uint32_t k = 0; k < node->n; k++)
-		if (!bucket(p, p->e->order->reads[node->first + k], m)->here)
+		if (!hd_tl_bucket(p, p->e->order->reads[node->first + k], m)->here)
 			return p->e->order->reads[node->first + k];
 	return HD_TL_NONE;
 }
@@ -229,7 +95,7 @@ static void run_node(struct ends_play *p, uint32_t m)
 	const struct hd_tl_node *node = &o->node[t->node];
 	t->bring_ns = 0;
 	for (uint32_t k = 0; k < node->n; k++) {
-		struct played_bucket *at = bucket(p, o->reads[node->first + k], m);
+		struct played_bucket *at = hd_tl_bucket(p, o->reads[node->first + k], m);
 		t->bring_ns += at->parm ? 0 : p->e->bring * p->size[o->reads[node->first + k]];
 		at->parm = true;          /* it is made once */
 	}
@@ -253,8 +119,8 @@ static void node_ends(struct ends_play *p, uint32_t m)
 
 static void arrived(struct ends_play *p, uint32_t i)
 {
-	const struct hd_tl_moved *m = moved(p, i);
-	struct played_bucket *at = bucket(p, m->bucket, m->to);
+	const struct hd_tl_moved *m = hd_tl_xfer(p, i);
+	struct played_bucket *at = hd_tl_bucket(p, m->bucket, m->to);
 	struct played_turn *to = &p->turn[m->to];
 
 	p->over = fmax(p->over, p->now);
@@ -276,7 +142,7 @@ static void arrived(struct ends_play *p, uint32_t i)
 
 static void comes(struct ends_play *p)
 {
-	const struct play_due d = pop(p);
+	const struct play_due d = hd_tl_due_pop(p);
 	const uint32_t i = d.what;
 
 	if (i >= p->nmoved + p->nb * p->n) {
@@ -287,17 +153,8 @@ static void comes(struct ends_play *p)
 		if (!p->turn[m].runs)
 			run_node(p, m);
 	} else {
-		may_go(p, i);
+		hd_tl_may_go(p, i);
 	}
-}
-
-/* Until the end of the chunk at hand, where another one is more urgent; else of the message. */
-static double to_go(const struct ends_play *p, const struct played_pair *pair)
-{
-	const double left = p->left[pair->cur], chunk = HD_TL_REORDER_CHUNK,
-		sent = fmax(moved(p, pair->cur)->bytes, 1) - left;
-
-	return pair->best == pair->cur ? left : fmin(left, chunk - fmod(sent, chunk));
 }
 
 /* Until the next thing comes, or a message or its chunk is over. False: nothing is left. */
@@ -309,13 +166,13 @@ static bool go_on(struct ends_play *p)
 	uint32_t nflows = 0, node = HD_TL_NONE;
 
 	for (uint32_t at = 0; at < p->n * p->n; at++)
-		if (p->pair[at].cur != HD_TL_NONE) {
+		if (p->pair[at].first < p->pair[at].end) {
 			flow[nflows] = (struct hd_port_flow){ .from = at / p->n, .to = at % p->n };
 			of[nflows++] = &p->pair[at];
 		}
 	hd_ports_share(flow, nflows, p->n, p->how->rate);
 	for (uint32_t i = 0; i < nflows; i++)
-		until = fmin(until, p->now + to_go(p, of[i]) / flow[i].rate);
+		until = fmin(until, p->now + of[i]->to_come / flow[i].rate);
 	for (uint32_t m = 0; m < p->n; m++)
 		if (p->turn[m].until < until || (p->turn[m].until <= until && node == HD_TL_NONE &&
 			p->turn[m].until < never)) {
@@ -327,19 +184,9 @@ static bool go_on(struct ends_play *p)
 	const double ns = until > p->now ? until - p->now : 0;
 	p->now = fmax(p->now, until);
 	for (uint32_t i = 0; i < nflows; i++) {
-		struct played_pair *pair = of[i];
-		const uint32_t m = pair->cur;
-		const double whole = to_go(p, pair);
-		p->left[m] -= flow[i].rate * ns;
-		if (whole - flow[i].rate * ns > 0.5)
-			continue;
-		if (pair->best != m && p->left[m] > 0.5) {
-			pair->cur = pair->best;
-			continue;
-		}
-		p->state[m] = DONE;
-		take_out(p, m);
-		push(p, p->now + p->e->late, p->nmoved + p->nb * p->n + m);
+		of[i]->to_come -= flow[i].rate * ns;
+		if (of[i]->to_come < 0.5)
+			hd_tl_chunk_came(p, of[i]);
 	}
 	if (node != HD_TL_NONE && p->turn[node].until <= p->now)
 		node_ends(p, node);
@@ -355,33 +202,36 @@ static void sort_sends(struct ends_play *p)
 	const uint32_t all = p->nb * p->n;
 
 	for (uint32_t i = 0; i < p->nmoved; i++)
-		if (moved(p, i)->kind == HD_XFER_SUM || moved(p, i)->kind == HD_XFER_PARAMETERS)
-			bucket(p, moved(p, i)->bucket, moved(p, i)->from)->end++;
+		if (hd_tl_xfer(p, i)->kind == HD_XFER_SUM || hd_tl_xfer(p, i)->kind == HD_XFER_PARAMETERS)
+			hd_tl_bucket(p, hd_tl_xfer(p, i)->bucket, hd_tl_xfer(p, i)->from)->end++;
 	for (uint32_t at = 0, n = 0; at < all; at++) {
 		const uint32_t count = p->at[at].end;
 		p->at[at].first = p->at[at].end = n;
 		n += count;
 	}
-	for (uint32_t i = 0; i < p->nmoved; i++)
-		if (moved(p, i)->kind == HD_XFER_SUM || moved(p, i)->kind == HD_XFER_PARAMETERS)
-			p->sends[bucket(p, moved(p, i)->bucket, moved(p, i)->from)->end++] = i;
+	for (uint32_t i = 0; i < p->nmoved; i++) {
+		const struct hd_tl_moved *m = hd_tl_xfer(p, i);
+		if (m->kind == HD_XFER_SUM || m->kind == HD_XFER_PARAMETERS)
+			p->sends[hd_tl_bucket(p, m->bucket, m->from)->end++] = i;
+	}
 }
 
 /* What is sent by the clock of a pass: partial sums, metrics. */
 static void send_own(struct ends_play *p)
 {
 	for (uint32_t i = 0; i < p->nmoved; i++) {
-		const struct hd_tl_moved *m = moved(p, i);
+		const struct hd_tl_moved *m = hd_tl_xfer(p, i);
 		const struct hd_tl_turn *was = &p->step->turn[m->from];
 		const double behind = m->enqueued - was->pass;
-		p->left[i] = fmax(m->bytes, 1);
-		p->state[i] = WAITS;
+		p->left[i] = p->unsent[i] = fmax(m->bytes, 1);
+		p->state[i] = HD_TL_WAITS;
 		if (m->kind == HD_XFER_PARTIAL || m->kind == HD_XFER_METRICS)
-			push(p, p->turn[m->from].pass + (behind < 0 ? behind / p->how->compute : behind), i);
+			hd_tl_due_push(p, p->turn[m->from].pass + (behind < 0 ? behind / p->how->compute :
+				behind), i);
 		p->turn[m->to].metrics += m->kind == HD_XFER_METRICS;
 		if (m->kind == HD_XFER_METRICS)
 			continue;
-		struct played_bucket *to = bucket(p, m->bucket, m->to);
+		struct played_bucket *to = hd_tl_bucket(p, m->bucket, m->to);
 		to->due += m->kind == HD_XFER_PARTIAL;
 		to->gets |= m->kind == HD_XFER_SUM;
 		if (m->kind != HD_XFER_PARTIAL)
@@ -400,10 +250,10 @@ static void begin_step(struct ends_play *p, const struct hd_tl_ending *step)
 	memset(p->at, 0, (size_t)p->nb * p->n * sizeof *p->at);
 	for (uint32_t b = 0; b < p->nb; b++)
 		p->off[b] = -1;
-	for (uint32_t i = 0; i < p->n * p->n; i++)
-		p->pair[i].n = 0;
-	for (uint32_t i = 0; i < p->n * p->n; i++)
-		p->pair[i].cur = p->pair[i].best = HD_TL_NONE;
+	for (uint32_t i = 0; i < p->n * p->n; i++) {
+		p->pair[i].n = p->pair[i].first = p->pair[i].end = 0;
+		p->pair[i].under_way = 0;
+	}
 	for (uint32_t m = 0; m < p->n; m++) {
 		struct played_turn *t = &p->turn[m];
 		t->metrics = t->node = 0;
@@ -443,12 +293,12 @@ static enum hd_err play_step(struct ends_play *p, const struct hd_tl_ending *ste
 	while (go_on(p)) {
 		bool all = p->nheap == 0;
 		for (uint32_t i = 0; i < p->n * p->n && all; i++)
-			all = !p->pair[i].n;
+			all = !p->pair[i].n && p->pair[i].first == p->pair[i].end;
 		if (all)
 			break;
 	}
 	for (uint32_t i = 0; i < p->nmoved; i++)
-		left -= p->state[i] == DONE;
+		left -= p->state[i] == HD_TL_DONE;
 	if (left)
 		return hd_fail(diag, HD_E_REFUSED, "step %llu is incomplete in the recording: %u of its "
 			"transfers follow from none that it has; replay fewer steps (--steps N)",
@@ -465,23 +315,31 @@ static enum hd_err play_step(struct ends_play *p, const struct hd_tl_ending *ste
 static bool open_play(struct ends_play *p, struct hd_arena *arena)
 {
 	const size_t all = (size_t)p->nb * p->n;
-	size_t most = 0;
+	size_t most = 0, chunks = 0;
 	bool whole;
 
-	for (uint32_t k = 0; k < p->e->nsteps; k++)
+	for (uint32_t k = 0; k < p->e->nsteps; k++) {
+		size_t n = 0;
 		most = p->e->step[k].nmoved > most ? p->e->step[k].nmoved : most;
+		for (uint32_t i = 0; i < p->e->step[k].nmoved; i++)
+			n += 1 + (size_t)(p->e->step[k].moved[i].bytes / HD_TL_REORDER_CHUNK);
+		chunks = n > chunks ? n : chunks;
+	}
 	p->at = hd_arena_take(arena, all + 1, sizeof *p->at);
 	p->off = hd_arena_take(arena, (size_t)p->nb + 1, sizeof *p->off);
 	p->size = hd_arena_take(arena, (size_t)p->nb + 1, sizeof *p->size);
 	p->sends = hd_arena_take(arena, most + 1, sizeof *p->sends);
 	p->left = hd_arena_take(arena, most + 1, sizeof *p->left);
+	p->unsent = hd_arena_take(arena, most + 1, sizeof *p->unsent);
 	p->state = hd_arena_take(arena, most + 1, sizeof *p->state);
 	p->heap = hd_arena_take(arena, 2 * most + all + p->n + 1, sizeof *p->heap);
 	p->pair = hd_arena_take(arena, (size_t)p->n * p->n, sizeof *p->pair);
-	whole = p->at && p->off && p->size && p->sends && p->left && p->state && p->heap && p->pair;
+	whole = p->at && p->off && p->size && p->sends && p->left && p->unsent && p->state && p->heap &&
+		p->pair;
 	for (uint32_t i = 0; i < p->n * p->n && whole; i++) {
 		p->pair[i].at = hd_arena_take(arena, most + 1, sizeof *p->pair[i].at);
-		whole = p->pair[i].at;
+		p->pair[i].way = hd_arena_take(arena, chunks + 1, sizeof *p->pair[i].way);
+		whole = p->pair[i].at && p->pair[i].way;
 	}
 	return whole;
 }

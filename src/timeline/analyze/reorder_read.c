@@ -250,7 +250,8 @@ static enum hd_err read_moved(struct hd_tl_endings *e, const struct hd_tl_causes
 			continue;
 		const struct hd_tl_event *s = &tl->event[send];
 		struct hd_tl_moved moved = { .enqueued = (double)s->t0 - t0,
-			.came = (double)tl->event[recv].t1 - t0, .bytes = (double)s->arg,
+			.handed = (double)s->t1 - t0, .came = (double)tl->event[recv].t1 - t0,
+			.bytes = (double)s->arg,
 			.from = (uint8_t)member_of(e, tl->lane[s->lane].process),
 			.to = (uint8_t)member_of(e, tl->lane[tl->event[recv].lane].process) };
 		if (moved.from >= e->n || moved.to >= e->n || moved.from == moved.to)
