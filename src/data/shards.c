@@ -391,7 +391,7 @@ static struct hd_shard_room *take_room(struct hd_shard_set *set, uint32_t n)
 	const uint64_t ticket = set->ntickets++;
 	while (!room) {
 		const bool may = ticket == set->nserved && fits(set, n);
-		for (uint32_t i = 0; i < HD_SHARDS_ROOMS && !room && may; i++)
+		for (uint32_t i = 0; i < set->nrooms && !room && may; i++)
 			room = set->room[i].taken ? NULL : &set->room[i];
 		if (!room)
 			(void)hd_cond_wait(&set->change, &set->lock,
@@ -539,11 +539,14 @@ enum hd_err hd_shards_read(const struct hd_dataset *set, uint32_t split, uint64_
 
 static enum hd_err take_rooms(struct hd_shard_set *set, struct hd_diag *diag)
 {
+	const uint64_t bytes = HD_SHARDS_TOGETHER * set->most_bytes + 1;
 	enum hd_err err = HD_OK;
 
-	for (uint32_t i = 0; i < HD_SHARDS_ROOMS && !err; i++)
-		err = hd_memory_take((size_t)(HD_SHARDS_TOGETHER * set->most_bytes + 1), HD_MEMORY_LAZY,
-			&set->room[i].memory, diag);
+	while (!err && set->nrooms < HD_SHARDS_ROOMS && (set->nrooms < HD_SHARDS_ROOMS_LEAST ||
+		(set->nrooms + 1) * bytes <= HD_RANGES_MEMORY)) {
+		err = hd_memory_take((size_t)bytes, HD_MEMORY_LAZY, &set->room[set->nrooms].memory, diag);
+		set->nrooms += !err;
+	}
 	return err;
 }
 
@@ -582,7 +585,8 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 	reader->set.read_many = read_many;
 	set->knobs = hd_shards_knobs(set);
 	hd_tune_init(&set->tune, &(struct hd_tune_rules){ .memory_bytes = HD_RANGES_MEMORY,
-		.size_most = size_most(set), .depth_first = set->knobs.depth,
+		.size_most = size_most(set),
+		.request_bytes = (uint32_t)set->most_bytes, .depth_first = set->knobs.depth,
 		.depth_least = hd_blob_knobs(set->shard[0].blob).depth / 2, .gaps = true,
 		.budget_ns = SEARCH_S * HD_NS_PER_S });
 	set->tune.say = hd_shards_say;

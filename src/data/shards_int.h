@@ -23,7 +23,7 @@
 #include "data/tune.h"
 
 enum { HD_SHARDS_TOGETHER = 64,           /* samples of a call */
-       HD_SHARDS_ROOMS = 8,               /* calls at once that have memory */
+       HD_SHARDS_ROOMS_LEAST = 8, HD_SHARDS_ROOMS = 16,  /* calls at once that have memory */
        HD_SHARDS_CREW = 16,               /* threads that read shards for calls */
        HD_SHARDS_SAID = 64 };             /* decisions that nothing took yet; of more the newest are lost */
 
@@ -47,7 +47,7 @@ struct hd_shard_set {
 	/* the rest is under the lock */
 	struct hd_lock lock;
 	struct hd_cond change;
-	struct hd_shard_room room[HD_SHARDS_ROOMS];
+	struct hd_shard_room room[HD_SHARDS_ROOMS]; uint32_t nrooms;
 	uint32_t in_flight;               /* samples of calls that have a room */
 	uint64_t ntickets, nserved;       /* calls that came, and that got a room */
 	struct hd_shard_job *job[HD_SHARDS_CREW * 4]; uint32_t njobs;

@@ -68,6 +68,14 @@ static bool is_same(struct hd_ranges_knobs a, struct hd_ranges_knobs b)
 
 /* ---- entrants ---- */
 
+/* At most. */
+static uint64_t in_flight(const struct hd_tune *t, struct hd_ranges_knobs k)
+{
+	const uint32_t most = t->rules.request_bytes;
+
+	return (uint64_t)k.depth * (most && k.size_bytes > most ? most : k.size_bytes);
+}
+
 static double flight_most(const struct hd_tune *t)
 {
 	const double s = HD_TUNE_FLIGHT_MS / 1e3, small_s = 8 * t->small_s;
@@ -77,14 +85,17 @@ static double flight_most(const struct hd_tune *t)
 
 static bool is_beyond(const struct hd_tune *t, struct hd_ranges_knobs k)
 {
-	return t->fastest > 0 && cost(k) > HD_RANGES_SIZE_MIN * 16 && (double)cost(k) > flight_most(t);
+	return t->fastest > 0 && cost(k) > HD_RANGES_SIZE_MIN * 16 &&
+		(double)in_flight(t, k) > flight_most(t);
 }
 
 /* c times as much in flight as at another sample brings c times as much at most: where a request takes 20 ms,
  * most of the field need not be tried. Of less in flight than all samples had, nothing is known. */
 static bool is_hopeless(const struct hd_tune *t, struct hd_ranges_knobs k)
 {
-	return cost(k) >= t->least && t->most_part * (double)cost(k) < HOPELESS * t->fastest;
+	const uint64_t bytes = in_flight(t, k);
+
+	return bytes >= t->least && t->most_part * (double)bytes < HOPELESS * t->fastest;
 }
 
 static struct hd_tune_seen *seen(struct hd_tune *t, struct hd_ranges_knobs k)
@@ -525,11 +536,12 @@ static bool is_cold(struct hd_tune *t, struct hd_ranges_knobs k)
 
 static void learn(struct hd_tune *t, struct hd_ranges_knobs k, double rate)
 {
-	const double part = rate / (double)cost(k);
+	const uint64_t bytes = in_flight(t, k);
+	const double part = rate / (double)bytes;
 
 	t->fastest = rate > t->fastest ? rate : t->fastest;
 	t->most_part = part > t->most_part ? part : t->most_part;
-	t->least = cost(k) < t->least ? cost(k) : t->least;
+	t->least = bytes < t->least ? bytes : t->least;
 }
 
 /* One after the other, each with four times as much in flight, until twice nothing is gained. */

@@ -54,6 +54,7 @@ enum hd_tune_phase { HD_TUNE_START, HD_TUNE_PROBE, HD_TUNE_NEAR, HD_TUNE_CHEAPER
 struct hd_tune_rules {
 	uint64_t memory_bytes;
 	uint32_t size_most;               /* 0: HD_RANGES_SIZE_MAX */
+	uint32_t request_bytes;           /* none is longer, whatever the size; 0: as the size says */
 	uint32_t depth_first;             /* of a start */
 	uint32_t depth_least;             /* of probes */
 	bool gaps;                        /* the gap is searched */

@@ -246,6 +246,22 @@ static void where_latency_rules_most_is_there_at_once(void **state)
 		}
 }
 
+/* Where no request is longer than 16 KiB a size of 64 has no more in flight for it. */
+static void short_requests_are_counted_as_short(void **state)
+{
+	static const struct { uint32_t request_bytes, second; } rows[] = { { 0, 64 }, { 16 << 10, 256 } };
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct hd_tune t;
+		hd_tune_init(&t, &(struct hd_tune_rules){ .memory_bytes = HD_RANGES_MEMORY, .depth_first = 64,
+			.depth_least = 8, .size_most = 64 << 10, .request_bytes = rows[i].request_bytes });
+		assert_int_equal(hd_tune_knobs(&t).depth, 64);
+		feed(&t, 64 * 16384 / 0.04, true);        /* 26 MB/s: half a second is 13 MB */
+		assert_int_equal(hd_tune_knobs(&t).depth, rows[i].second);
+	}
+}
+
 /* The first requests of a depth open connections: where most is to be had seems slow, once. */
 static void what_is_cold_is_sampled_once_more(void **state)
 {
@@ -419,6 +435,7 @@ int main(void)
 		cmocka_unit_test(of_200_surfaces_the_optimum_is_reached),
 		cmocka_unit_test(a_hill_is_not_taken_for_the_highest),
 		cmocka_unit_test(where_latency_rules_most_is_there_at_once),
+		cmocka_unit_test(short_requests_are_counted_as_short),
 		cmocka_unit_test(what_is_cold_is_sampled_once_more),
 		cmocka_unit_test(a_budget_is_kept_to),
 		cmocka_unit_test(no_more_depth_than_the_knee),

@@ -8,7 +8,7 @@
 
 enum { HD_PREFETCH_STEPS = 3,             /* read ahead: cheap; more helps only uneven disks */
 	/* of sets that are read by ranges, where steps wait: a far store answers late, however fast */
-	HD_PREFETCH_FAR = 24, HD_PREFETCH_READERS = 8,
+	HD_PREFETCH_FAR = 24, HD_PREFETCH_READERS = 16,
 	HD_PREFETCH_BYTES = 256 << 20 };  /* at most this much of them */
 
 struct hd_reading {
