@@ -176,6 +176,9 @@ static void a_job_that_no_type_holds_takes_no_room_of_its_quota(void **state)
 		pass_a_boundary(&w);
 		CHECK(!workers_of(&w, 1) && workers_of(&w, 2) == 1, "out %d: %u and %u workers", out,
 			workers_of(&w, 1), workers_of(&w, 2));
+		const struct hd_dispatch_ask ask = { .now_s = w.now_s };
+		assert_int_equal(hd_dispatch_explain(w.d, 1, &ask, &why, NULL), HD_OK);
+		assert_string_equal(why.code, out ? "QUOTA" : "UNRUNNABLE");
 		for (uint32_t v = 0; out && v < 6; v += 3) {     /* then it is the first in line */
 			w.device_out[v] = false;
 			(void)step(&w, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_DEVICE,

@@ -121,6 +121,7 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, const struct
 	struct hd_dispatch_why *why, struct hd_diag *diag)
 {
 	const struct live *j = dispatch_find(d, id);
+	char never[HD_DISPATCH_WHY];
 
 	*why = (struct hd_dispatch_why){ .code = "" };
 	if (!j)
@@ -149,7 +150,8 @@ enum hd_err hd_dispatch_explain(struct hd_dispatch *d, uint64_t id, const struct
 	}
 	if (explain_terms(j, why))
 		return HD_OK;
-	if (dispatch_quota_why(d, j, why)) {
+	/* what no type can run waits for no quota */
+	if (!hd_dispatch_unrunnable(d, &j->row, never) && dispatch_quota_why(d, j, why)) {
 		why->code = codes[WHY_QUOTA];
 		return HD_OK;
 	}
