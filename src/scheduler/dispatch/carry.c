@@ -339,6 +339,17 @@ static bool is_blocked(const struct hd_dispatch *d, const struct live *j)
 	return false;
 }
 
+/* By a checkpoint: it commits, leaves, and begins again where it should be. */
+static enum hd_err move(struct hd_dispatch *d, struct live *j)
+{
+	char text[200];
+
+	drain(d, j, HD_LEASE_ON_LEAVE);
+	j->again = true;
+	return dispatch_note(d, j->row.id, "move", "by a checkpoint, to %s",
+		names_of(d, j->target, j->ntarget, text));
+}
+
 static enum hd_err change(struct hd_dispatch *d, struct live *j)
 {
 	uint32_t kept = 0, dropped = 0, missing = 0;
@@ -357,11 +368,10 @@ static enum hd_err change(struct hd_dispatch *d, struct live *j)
 	if (!kept && missing && count_free(d, j) < missing) {
 		if (!is_blocked(d, j))
 			return HD_OK;             /* present workers leave by themselves */
-		drain(d, j, HD_LEASE_ON_LEAVE);
-		j->again = true;
-		return dispatch_note(d, j->row.id, "move", "by a checkpoint, to %s",
-			names_of(d, j->target, j->ntarget, text));
+		return move(d, j);
 	}
+	if (d->set.whole)
+		return dropped || count_free(d, j) == missing ? move(d, j) : HD_OK;
 	for (uint32_t i = 0, room = dispatch_quota_room(d, j); i < j->ntarget && room; i++)
 		if (!dispatch_holds(j, j->target[i]) && is_free(d, j, j->target[i])) {
 			room -= room != UINT32_MAX;

@@ -325,6 +325,8 @@ void dispatch_log_open(struct hd_dispatch *d)
 	hd_json_put_f64(&w, "began_s", d->began_s);
 	if (d->set.apart)
 		hd_json_put_bool(&w, "apart", true);
+	if (d->set.whole)
+		hd_json_put_bool(&w, "whole", true);
 	hd_json_open_array(&w, "types");
 	for (uint32_t t = 0; t < d->set.ntypes; t++) {
 		hd_json_open_object(&w, NULL);
@@ -455,6 +457,8 @@ static enum hd_err read_setting(const struct hd_json *json, struct hd_arena *are
 		err = hd_json_get(json, "types", HD_JSON_ARRAY, &types, diag);
 	if (!err && hd_json_find(json, "apart"))
 		err = hd_json_get_bool(json, "apart", &set->apart, diag);
+	if (!err && hd_json_find(json, "whole"))
+		err = hd_json_get_bool(json, "whole", &set->whole, diag);
 	set->ntypes = err ? 0 : (uint32_t)hd_json_count(types);
 	if (!err && !(type = hd_arena_take(arena, set->ntypes + 1, sizeof *type)))
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u types", set->ntypes);

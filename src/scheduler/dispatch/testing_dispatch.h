@@ -157,6 +157,21 @@ static bool apart;
 static inline int set_apart(void **state) { (void)state; apart = true; return 0; }
 static inline int set_within(void **state) { (void)state; apart = false; return 0; }
 
+/* Rule 18. */
+static bool one_set;
+static inline int set_whole(void **state) { (void)state; one_set = true; return 0; }
+static inline int set_parts(void **state) { (void)state; one_set = false; return 0; }
+
+/* By the disk alone. */
+static inline void check_set(const struct hd_dispatch_lease *was, const struct hd_dispatch_lease *is)
+{
+	CHECK(!one_set || is->state != HD_LEASE_RESIZE, "job %llu is resized while it runs",
+		(unsigned long long)is->job);
+	CHECK(!one_set || was->number != is->number || is->state == HD_LEASE_RELEASED || (was->n == is->n &&
+		!memcmp(was->device, is->device, is->n * sizeof *is->device)),
+		"lease %u of job %llu has another set", is->number, (unsigned long long)is->job);
+}
+
 static inline bool step(struct world *w, const struct hd_dispatch_event *e);
 
 /* ---- orders ---- */
@@ -278,7 +293,7 @@ static inline void build(struct world *w)
 		.move_s = 1, .start_s = 30, .drain_s = DRAIN_S,
 		.ntypes = strcmp(w->policy, "wfs") ? 2 : 1, .type = strcmp(w->policy, "wfs") ? types : one,
 		.began_s = w->njobs ? 0 : -1, .npartitions = w->npartitions, .partition = w->partition,
-		.apart = apart };
+		.apart = apart, .whole = one_set };
 	struct hd_diag diag = { "" };
 
 	CHECK(!hd_dispatch_create(&w->d, &set, &w->log, &diag), "%s", diag.text);
@@ -328,8 +343,10 @@ static inline bool step(struct world *w, const struct hd_dispatch_event *e)
 			w->row[o->job] = *o->row;
 			w->njobs = o->job > w->njobs ? (uint32_t)o->job : w->njobs;
 		}
-		if (o->kind == HD_DISPATCH_DO_LEASE)
+		if (o->kind == HD_DISPATCH_DO_LEASE) {
+			check_set(&w->lease[o->job], o->held);
 			w->lease[o->job] = *o->held;
+		}
 		w->nresized += o->kind == HD_DISPATCH_DO_NOTE && !strcmp(o->name, "resize");
 		w->nheld += o->kind == HD_DISPATCH_DO_NOTE && !strcmp(o->name, "hold");
 		w->nmoved += o->kind == HD_DISPATCH_DO_NOTE && !strcmp(o->name, "move");
