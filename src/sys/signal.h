@@ -12,21 +12,28 @@
  *    (hd_signal_dump_take()); else it is as it was before.
  * 4. A fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL) and SIGABRT call what hd_signal_fatal_set() has set, once;
  *    then they end the process as without a handler. Not under a sanitizer, which has a report of its own.
- * 5. The flag, the last line beside it, the count of SIGQUITs and of recordings that take them and what a
- *    fault calls are the mutable globals of the room besides the failpoints.
+ * 5. Of a starter that sends each signal twice (hd_signal_twice()) the same one within HD_SIGNAL_TWICE_NS is
+ *    the first one still.
+ * 6. The flag, when it was set, the last line beside it, the count of SIGQUITs and of recordings that take
+ *    them, what a fault calls and rule 5 are the mutable globals of the room besides the failpoints.
  *
  * Threads: install from the main thread before others start; the flag is read by any. */
 #ifndef HD_SYS_SIGNAL_H
 #define HD_SYS_SIGNAL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
+
+#define HD_SIGNAL_TWICE_NS INT64_C(5000000000)
 
 enum hd_stop { HD_STOP_NONE, HD_STOP_PREEMPT, HD_STOP_INTERRUPT };
 
 /* Lets those come, too, that were held. */
 HD_MUST_USE enum hd_err hd_signal_install(struct hd_diag *diag);
+/* Rule 5, from here on: srun hands on what Slurm has sent to its tasks already. */
+void hd_signal_twice(void);
 /* For a process that goes on as another program: requests to stop wait from here on, one that has come too,
  * until that program installs its handlers. All other signals come. */
 void hd_signal_hold(void);

@@ -85,6 +85,30 @@ static void the_second_signal_leaves_at_once(void **state)
 	assert_int_equal(fate(SIGTERM, HD_STOP_PREEMPT, SIGCONT), STOP_RIGHT);
 }
 
+/* srun's tasks get Slurm's signal, and srun's. */
+static void the_same_signal_once_more_is_the_first_of_a_starter_that_sends_two(void **state)
+{
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < N; i++)
+		for (size_t k = 0; k < N; k++) {
+			fflush(NULL);
+			pid_t child = fork();
+			if (!child) {
+				if (hd_signal_install(NULL))
+					_exit(1);
+				hd_signal_twice();
+				raise(asks[i].number);
+				raise(asks[k].number);
+				_exit(hd_signal_stop() == asks[i].stop ? STOP_RIGHT : STOP_WRONG);
+			}
+			assert_int_equal(waitpid(child, &status, 0), child);
+			CHECK(WIFEXITED(status) && WEXITSTATUS(status) == (i == k ? STOP_RIGHT : asks[k].exit),
+				"%s, %s", asks[i].name, asks[k].name);
+		}
+}
+
 static void an_end_of_the_terminal_that_is_ignored_stays_so(void **state)
 {
 	int status;
@@ -282,6 +306,7 @@ int main(void)
 		cmocka_unit_test(the_first_signal_asks_to_stop),
 		cmocka_unit_test(a_request_that_was_held_comes_with_the_handlers),
 		cmocka_unit_test(the_second_signal_leaves_at_once),
+		cmocka_unit_test(the_same_signal_once_more_is_the_first_of_a_starter_that_sends_two),
 		cmocka_unit_test(an_end_of_the_terminal_that_is_ignored_stays_so),
 		cmocka_unit_test(a_stop_of_our_own_leaves_the_first_signal_harmless),
 		cmocka_unit_test(the_last_word_is_said_before_it_leaves),
