@@ -84,6 +84,8 @@ static enum hd_err take_slurm(struct hd_task_env *t, char *const *environment, s
 		job = first_number(value_of(environment, "SLURM_TASKS_PER_NODE"));
 	t->local_size = step ? step : job;
 	t->cpus = per_task ? per_task : t->local_size ? node / t->local_size : node;
+	/* the batch step itself has no number in its environment */
+	t->twice = value_of(environment, "SLURM_STEP_ID");
 	take_text(environment, "SLURMD_NODENAME", t->node, sizeof t->node);
 	take_text(environment, "SLURM_STEP_GPUS", t->gpus, sizeof t->gpus);
 	if (!t->gpus[0])

@@ -24,6 +24,7 @@ struct hd_task_env {
 	uint32_t rank, size;              /* size 0: not said */
 	uint32_t local_rank, local_size;  /* likewise */
 	uint32_t cpus;                    /* for this task; 0: not said */
+	bool twice;                       /* each signal comes twice: a task of srun (sys/signal.h, rule 5) */
 	char node[HD_TASK_NODE], job[HD_TASK_JOB], gpus[HD_TASK_GPUS];     /* "": not said */
 };
 

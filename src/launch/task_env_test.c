@@ -17,6 +17,7 @@ static void a_task_knows_its_rank_and_its_processors(void **state)
 		{ { "HOME=/root", NULL }, 0, 0, 0, 0, "" },
 		{ { "SLURM_JOB_ID=7", NULL }, 0, 0, 0, 0, "" },
 		{ { "SLURM_PROCID=3", "SLURM_NTASKS=8", "SLURM_LOCALID=1", "SLURM_CPUS_ON_NODE=16", "SLURM_STEP_TASKS_PER_NODE=4(x2)", "SLURMD_NODENAME=k1", "SLURM_JOB_ID=77", NULL }, 3, 8, 4, 4, "task 3 of 8 of Slurm job 77 on k1" },
+		{ { "SLURM_STEP_ID=0", "SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_STEP_TASKS_PER_NODE=1(x2)", "SLURM_CPUS_ON_NODE=4", "SLURM_JOB_ID=7", NULL }, 1, 2, 4, 1, "task 1 of 2 of Slurm job 7" },
 		{ { "SLURM_PROCID=0", "SLURM_NTASKS=1", "SLURM_CPUS_PER_TASK=6", "SLURM_CPUS_ON_NODE=16", "SLURM_JOB_ID=7", NULL }, 0, 1, 6, 0, "task 0 of 1 of Slurm job 7" },
 		{ { "SLURM_PROCID=0", "SLURM_NTASKS=3", "SLURM_TASKS_PER_NODE=2,1", "SLURM_CPUS_ON_NODE=16", NULL }, 0, 3, 16, 0, "task 0 of 3 of Slurm job without a name" },
 		/* mpirun in an allocation: its own daemon was a task of srun */
@@ -35,6 +36,7 @@ static void a_task_knows_its_rank_and_its_processors(void **state)
 			t.rank, t.size,
 			t.cpus, t.local_size);
 		assert_string_equal(hd_task_env_say(&t, said), cases[i].says);
+		CHECK(t.twice == !strncmp(cases[i].env[0], "SLURM_STEP_ID", 13), "case %zu", i);
 	}
 }
 

@@ -256,6 +256,20 @@ static void await_settled(struct hd_cmd *cmd, const char *dir)
 	}
 }
 
+/* With --wait a far worker may be there before the first coordinator. */
+static enum hd_err find_listener(const struct post *p)
+{
+	char path[HD_PATH_CAP];
+	struct hd_stat stat;
+
+	snprintf(path, sizeof path, "%s/" HD_DRIVER_ADDRESS, p->dir);
+	if (!p->far || !p->cmd->args.has[HD_OPT_WAIT_UP] ||
+		hd_fs_stat(&p->cmd->fs, path, &stat, NULL) != HD_E_NOTFOUND)
+		return HD_OK;
+	return hd_fail(&p->cmd->diag, HD_E_NOTFOUND, "%s: no coordinator of it listens to other machines yet",
+		p->dir);
+}
+
 /* A run of this machine: all there is to know lies in its folder. */
 static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *job)
 {
@@ -263,7 +277,8 @@ static enum hd_err visit(struct post *p, struct hd_rundir *dir, struct hd_job *j
 	char path[HD_PATH_CAP];
 	struct hd_ending ending;
 
-	enum hd_err err = hd_rundir_visit(dir, &cmd->fs, &cmd->clock, p->dir, &cmd->diag);
+	enum hd_err err = find_listener(p);
+	err = err ? err : hd_rundir_visit(dir, &cmd->fs, &cmd->clock, p->dir, &cmd->diag);
 	if (!err) {
 		p->was_stopped = !cmd->args.has[HD_OPT_GOING] &&
 			!hd_ending_look(&cmd->fs, p->dir, &ending, NULL) && hd_ending_is_stopped(&ending);
@@ -435,6 +450,8 @@ static enum hd_err take_task(struct hd_cmd *cmd, const struct hd_job *job, struc
 		cmd->args.text[HD_OPT_ZONE] = devices->at;
 		cmd->args.has[HD_OPT_ZONE] = true;
 	}
+	if (task.twice)
+		hd_signal_twice();
 	if (!cmd->args.has[HD_OPT_QUIET])
 		fprintf(stderr, ">> %s\n", hd_task_env_say(&task, said));
 	return devices->full ? hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the devices") : HD_OK;
