@@ -11,7 +11,7 @@
  *    failures in a row the next start waits, twice as long each time. What the batch system queues again by
  *    itself is the same place.
  * 3. Of too many places those that still wait in a queue are taken back, the newest first. One that runs goes
- *    when its worker is released, so a launcher never ends a worker that computes.
+ *    when its worker is released, so a launcher never ends a worker that computes, but for end().
  * 4. What happens to places is said in words, by `said`: HD_LAUNCHER_NEWS and HD_LAUNCHER_WAITS.
  * 5. types() says what kinds of places there are, each with an option that asks for that kind alone.
  * 6. stop() returns when no place is left, neither waiting nor running, or says which one stays.
@@ -59,6 +59,8 @@ struct hd_launcher_spec {
 	const char *mark;                 /* tells this launcher's places from all others, of the same
 		letters */
 	const char *const *argv;          /* of a worker; ends with NULL; argv[0] is an absolute path */
+	/* of each place, which begin and end together, with a worker on each; 0: 1. By slurm alone. */
+	uint32_t nodes;
 	/* Its places go on when this process ends, and a later one of the same mark finds them: before it
 	 * asks
 	 * for any it looks which there are. false: they are ended, however it ends. */
@@ -66,8 +68,10 @@ struct hd_launcher_spec {
 	const struct hd_launcher_settings *settings;
 };
 
-/* why: of those that wait, in the words of the batch system; "": none waits, or it says nothing */
-struct hd_launcher_count { uint32_t waiting, running; char why[HD_LAUNCHER_WHY]; };
+/* why: of those that wait, in the words of the batch system; "": none waits, or it says nothing. at: the first
+ * place that is there, and where, "Slurm job 77_0 on k1"; "": none, or a process of its own says it. found: what
+ * an earlier process left is counted (spec.stays). left: not over, those too that are being taken back. */
+struct hd_launcher_count { uint32_t waiting, running, left; char why[HD_LAUNCHER_WHY], at[128]; bool found; };
 /* code: 128 + signal. log: in the folder. alike: it failed, and so did so many in a row, this one included,
  * by
  * the same code; 0: it did not */
@@ -104,6 +108,8 @@ struct hd_launcher_ops {
 	enum hd_err (*types)(struct hd_launcher *launcher, struct hd_launcher_types *types,
 		struct hd_diag *diag);
 	void (*want)(struct hd_launcher *launcher, uint32_t n);
+	/* None is wanted any more, and those that run are ended, too, as look() comes. NULL: they are not. */
+	void (*end)(struct hd_launcher *launcher);
 	/* Its owner saw a place begin or end: the batch system has something to say. NULL: no need of it. */
 	void (*changed)(struct hd_launcher *launcher);
 	/* What is refused for good (a partition that is not there) is an error; all else is tried again. */

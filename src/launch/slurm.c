@@ -277,6 +277,11 @@ static void slurm_want(struct hd_launcher *launcher, uint32_t n)
 	hd_slurm_jobs_want(&s->jobs, n, now(s));
 }
 
+static void slurm_end(struct hd_launcher *launcher)
+{
+	hd_slurm_jobs_end(&of(launcher)->jobs, now(of(launcher)));
+}
+
 static void slurm_changed(struct hd_launcher *launcher)
 {
 	hd_slurm_jobs_changed(&of(launcher)->jobs, now(of(launcher)));
@@ -286,7 +291,7 @@ static enum hd_err begin_next(struct launch_slurm *s, struct hd_diag *diag)
 {
 	const char *submit[] = { "sbatch", "--parsable", NULL, s->script, NULL };
 	const char *look[] = { "squeue", "-h", "-r", "-t", "all", s->name, "-O", HD_SLURM_FIELDS, NULL };
-	const char *back[HD_SLURM_IDS + 3] = { "scancel", "--state=PENDING" };
+	const char *back[HD_SLURM_IDS + 3] = { "scancel", s->jobs.ends ? "-Q" : "--state=PENDING" };
 	char array[32];
 
 	hd_slurm_jobs_next(&s->jobs, now(s), &s->asked);
@@ -404,7 +409,10 @@ static void slurm_count(const struct hd_launcher *launcher, struct hd_launcher_c
 
 	count->waiting = hd_slurm_jobs_seats(&s->jobs, HD_SLURM_WAITS);
 	count->running = hd_slurm_jobs_seats(&s->jobs, HD_SLURM_RUNS);
+	count->left = hd_slurm_jobs_left(&s->jobs);
+	count->found = !s->jobs.finds;
 	hd_slurm_jobs_why(&s->jobs, count->why);
+	hd_slurm_jobs_at(&s->jobs, count->at, sizeof count->at);
 }
 
 /* ---- the end */
@@ -495,6 +503,6 @@ static void slurm_close(struct hd_launcher *launcher)
 const struct hd_launcher_ops hd_launcher_of_slurm = {
 	.name = "slurm", .about = "batch jobs of one node each", .net = true, .open = slurm_open,
 	.show = slurm_show, .check = slurm_check, .types = slurm_types, .want = slurm_want,
-	.changed = slurm_changed, .look = slurm_look, .ended = slurm_ended, .count = slurm_count,
+	.end = slurm_end, .changed = slurm_changed, .look = slurm_look, .ended = slurm_ended, .count = slurm_count,
 	.stop = slurm_stop, .close = slurm_close,
 };

@@ -59,6 +59,15 @@ void hd_slurm_jobs_want(struct hd_slurm_jobs *jobs, uint32_t n, int64_t now_ns)
 		look_soon(jobs, now_ns);
 }
 
+void hd_slurm_jobs_end(struct hd_slurm_jobs *jobs, int64_t now_ns)
+{
+	hd_slurm_jobs_want(jobs, 0, now_ns);
+	/* what was taken back as it began may run on */
+	for (uint32_t i = 0; i < jobs->n && !jobs->ends; i++)
+		jobs->job[i].taken_back = false;
+	jobs->ends = true;
+}
+
 void hd_slurm_jobs_changed(struct hd_slurm_jobs *jobs, int64_t now_ns)
 {
 	if (jobs->n && jobs->look_ns > now_ns + HD_SLURM_SOON_NS)
@@ -72,7 +81,7 @@ static void take_back(const struct hd_slurm_jobs *jobs, uint32_t n, struct hd_sl
 {
 	next->n = 0;
 	for (uint32_t i = jobs->n; i-- && next->n < n && next->n < HD_SLURM_IDS;)
-		if (has_seat(&jobs->job[i]) && jobs->job[i].line.stage == HD_SLURM_WAITS)
+		if (has_seat(&jobs->job[i]) && (jobs->ends || jobs->job[i].line.stage == HD_SLURM_WAITS))
 			next->id[next->n++] = jobs->job[i].line.id;
 	if (next->n)
 		next->ask = HD_SLURM_TAKE_BACK;
@@ -314,6 +323,18 @@ bool hd_slurm_jobs_ended(struct hd_slurm_jobs *jobs, struct hd_launcher_end *end
 }
 
 /* ---- what the others wait for */
+
+void hd_slurm_jobs_at(const struct hd_slurm_jobs *jobs, char *at, size_t cap)
+{
+	at[0] = '\0';
+	for (uint32_t i = 0; i < jobs->n; i++) {
+		const struct hd_slurm_line *l = &jobs->job[i].line;
+		if (!has_seat(&jobs->job[i]))
+			continue;
+		snprintf(at, cap, "Slurm job %s%s%s", l->id, *l->node ? " on " : "", l->node);
+		return;
+	}
+}
 
 static const char *reason_of(const struct hd_batch_job *job)
 {

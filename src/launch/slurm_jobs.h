@@ -49,6 +49,7 @@ struct hd_slurm_jobs {
 	bool finds;                       /* rule 7: squeue has not answered yet */
 	struct hd_batch_job job[HD_SLURM_JOBS];
 	uint32_t n, want;
+	bool ends;                        /* none is to be left, neither waiting nor running */
 	int64_t look_ns, pause_ns;        /* squeue: when, and the pause after that */
 	int64_t ready_ns;                 /* sbatch: not before */
 	uint32_t nbad;                    /* failures in a row: of jobs, or of sbatch */
@@ -66,6 +67,8 @@ void hd_slurm_jobs_init(struct hd_slurm_jobs *jobs);
 /* Rule 7; before anything else. */
 void hd_slurm_jobs_find(struct hd_slurm_jobs *jobs);
 void hd_slurm_jobs_want(struct hd_slurm_jobs *jobs, uint32_t n, int64_t now_ns);
+/* None is wanted any more, and those that run are taken back, too. */
+void hd_slurm_jobs_end(struct hd_slurm_jobs *jobs, int64_t now_ns);
 /* squeue has news: it is asked soon. */
 void hd_slurm_jobs_changed(struct hd_slurm_jobs *jobs, int64_t now_ns);
 void hd_slurm_jobs_next(struct hd_slurm_jobs *jobs, int64_t now_ns, struct hd_slurm_next *next);
@@ -86,6 +89,8 @@ bool hd_slurm_jobs_ended(struct hd_slurm_jobs *jobs, struct hd_launcher_end *end
 uint32_t hd_slurm_jobs_seats(const struct hd_slurm_jobs *jobs, enum hd_slurm_stage stage);
 uint32_t hd_slurm_jobs_left(const struct hd_slurm_jobs *jobs);    /* not over, whatever is to become of them
 	*/
+/* "Slurm job 77_0 on k1", of the first that has a seat; "" if none has */
+void hd_slurm_jobs_at(const struct hd_slurm_jobs *jobs, char *at, size_t cap);
 /* "Priority (3), Resources (1)", of those that wait; "" if none does */
 void hd_slurm_jobs_why(const struct hd_slurm_jobs *jobs, char why[HD_LAUNCHER_WHY]);
 /* True: some wait for long, and why is not what was said last. */

@@ -252,6 +252,30 @@ static void jobs_of_an_earlier_process_are_found_before_any_is_submitted(void **
 	assert_false(hd_slurm_jobs_ended(&jobs, &end, 3 * S));
 }
 
+/* What was taken back as it began runs on, and is ended. */
+static void an_end_takes_back_those_that_run_too(void **state)
+{
+	char at[128];
+
+	(void)state;
+	begun(3, S);
+	assert_int_equal(look(2 * S, "7_0|RUNNING|0|0|k1|None|\n7_1|PENDING|0|0||R|\n7_2|PENDING|0|0||R|\n"),
+		HD_OK);
+	hd_slurm_jobs_at(&jobs, at, sizeof at);
+	assert_string_equal(at, "Slurm job 7_0 on k1");
+	hd_slurm_jobs_want(&jobs, 2, 2 * S);
+	assert_int_equal(ask(2 * S), HD_SLURM_TAKE_BACK);
+	hd_slurm_jobs_taken_back(&jobs, &next, 2 * S);
+	assert_int_equal(look(3 * S, "7_0|RUNNING|0|0|k1|None|\n7_1|PENDING|0|0||R|\n7_2|RUNNING|0|0|k2|None|\n"),
+		HD_OK);
+	hd_slurm_jobs_end(&jobs, 3 * S);
+	assert_int_equal(ask(3 * S), HD_SLURM_TAKE_BACK);
+	assert_int_equal(next.n, 3);
+	hd_slurm_jobs_taken_back(&jobs, &next, 3 * S);
+	assert_int_equal(hd_slurm_jobs_left(&jobs), 3);
+	assert_int_equal(ask(3 * S), HD_SLURM_NOTHING);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -266,6 +290,7 @@ int main(void)
 			begin),
 		cmocka_unit_test_setup(a_user_hears_why_nodes_wait, begin),
 		cmocka_unit_test_setup(a_full_table_submits_no_more, begin),
+		cmocka_unit_test_setup(an_end_takes_back_those_that_run_too, begin),
 		cmocka_unit_test_setup(jobs_of_an_earlier_process_are_found_before_any_is_submitted, begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

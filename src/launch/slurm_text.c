@@ -44,6 +44,18 @@ static bool field(const char **at, const char *end, char *to, size_t cap)
 	return true;
 }
 
+/* One of which users see the begin, if it is too long. */
+static bool field_cut(const char **at, const char *end, char *to, size_t cap)
+{
+	char whole[1024];
+
+	if (!field(at, end, whole, sizeof whole))
+		return false;
+	if ((size_t)snprintf(to, cap, "%s", whole) >= cap)
+		memcpy(to + cap - 4, "...", 4);
+	return true;
+}
+
 /* Of squeue's words. COMPLETING holds its node still. */
 static const struct { const char *word; enum hd_slurm_stage stage; } states[] = {
 	{ "PENDING", HD_SLURM_WAITS }, { "REQUEUED", HD_SLURM_WAITS }, { "REQUEUE_FED", HD_SLURM_WAITS },
@@ -96,7 +108,7 @@ enum hd_err hd_slurm_line_parse(const char *line, size_t len, struct hd_slurm_li
 	uint64_t status = 0, n = 0;
 	const bool whole = field(&at, end, l.id, sizeof l.id) && field(&at, end, l.state, sizeof l.state) &&
 		field(&at, end, code, sizeof code) && field(&at, end, restarts, sizeof restarts) &&
-		field(&at, end, l.node, sizeof l.node) && field(&at, end, l.reason, sizeof l.reason);
+		field_cut(&at, end, l.node, sizeof l.node) && field_cut(&at, end, l.reason, sizeof l.reason);
 
 	if (!whole || !is_id(l.id) || !find_state(&l) || hd_num_u64(code, UINT32_MAX, &status, NULL) ||
 		hd_num_u64(restarts, UINT32_MAX, &n, NULL))
@@ -374,17 +386,24 @@ static void log_option(struct hd_text *text, const char *dir)
 	hd_text_add(text, "/log/slurm-%A_%a.log\"\n");
 }
 
-/* The worker is the batch step itself: started by srun it would get one SIGTERM from Slurm and another from
- * srun, and a second one means to leave at once (ADR 217). */
+/* The worker is the batch step itself: one signal reaches it, and at once (ADR 217). Those of several nodes
+ * are tasks of srun, get each signal twice and know it (task_env.h); one that ends early ends no other. */
+#define TASKS "srun --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 --cpu-bind=none "
 void hd_slurm_script(struct hd_text *text, const struct hd_launcher_spec *spec)
 {
 	const struct hd_launcher_settings *s = spec->settings;
 
-	hd_text_addf(text, "#!/bin/bash\n# One node of %s: heddle submits as many as it wants.\n"
-		"#SBATCH --job-name=%s\n#SBATCH --nodes=1\n#SBATCH --open-mode=append\n", spec->name,
-		spec->mark);
-	if (takes_whole_nodes(s))
-		hd_text_add(text, "#SBATCH --ntasks=1\n#SBATCH --exclusive\n");
+	const uint32_t nodes = spec->nodes ? spec->nodes : 1;
+	const bool whole = takes_whole_nodes(s);
+
+	hd_text_addf(text, "#!/bin/bash\n# %s of %s: heddle submits as many as it wants.\n"
+		"#SBATCH --job-name=%s\n#SBATCH --nodes=%u\n#SBATCH --open-mode=append\n",
+		nodes > 1 ? "Nodes" : "One node", spec->name, spec->mark, nodes);
+	if (whole)
+		hd_text_addf(text, "#SBATCH --ntasks=%u\n#SBATCH --exclusive\n", nodes);
+	if (nodes > 1)
+		hd_text_add(text, "#SBATCH --ntasks-per-node=1\n");
+	hd_text_addf(text, "#SBATCH --comment=\"heddle: %s\"\n", spec->name);
 	hd_text_addf(text, "#SBATCH --%s\n", s->slurm.requeue ? "requeue" : "no-requeue");
 	option(text, "partition", s->slurm.partition);
 	option(text, "account", s->slurm.account);
@@ -394,7 +413,7 @@ void hd_slurm_script(struct hd_text *text, const struct hd_launcher_spec *spec)
 	log_option(text, spec->dir);
 	for (uint32_t i = 0; i < s->slurm.nextra; i++)
 		hd_text_addf(text, "#SBATCH %s\n", s->slurm.extra[i]);
-	hd_text_add(text, "unset HEDDLE_TIED\nexec ");
+	hd_text_addf(text, "unset HEDDLE_TIED\nexec %s", nodes > 1 ? TASKS : "");
 	hd_launcher_quote_all(text, spec->argv);
 	hd_text_add(text, "\n");
 }

@@ -30,6 +30,23 @@ static void a_line_of_squeue_is_a_job(void **state)
 	}
 }
 
+/* Of many nodes, or after much: users see the begin, and the job is known. */
+static void a_line_of_long_texts_is_cut(void **state)
+{
+	char line[600], nodes[200], why[200];
+	struct hd_slurm_line l;
+
+	(void)state;
+	memset(nodes, 'k', sizeof nodes - 1);
+	memset(why, 'w', sizeof why - 1);
+	nodes[sizeof nodes - 1] = why[sizeof why - 1] = '\0';
+	snprintf(line, sizeof line, "77|RUNNING|0|0|%s|%s|", nodes, why);
+	assert_int_equal(hd_slurm_line_parse(line, strlen(line), &l, NULL), HD_OK);
+	CHECK(strlen(l.node) == HD_SLURM_NODE - 1 && !strcmp(l.node + HD_SLURM_NODE - 5, "k..."), "%s", l.node);
+	CHECK(strlen(l.reason) == HD_SLURM_REASON - 1 && !strcmp(l.reason + HD_SLURM_REASON - 5, "w..."), "%s",
+		l.reason);
+}
+
 static void what_is_no_line_changes_nothing(void **state)
 {
 	static const char *const bad[] = { "", "1_0", "1_0|RUNNING|0|0|k1", "x_0|RUNNING|0|0|k1|None|",
@@ -140,7 +157,7 @@ static void options_that_are_the_launchers_are_refused(void **state)
 }
 
 static const char *script_of(const struct hd_launcher_settings *settings, const char *dir, const char *const
-	*argv)
+	*argv, uint32_t nodes)
 {
 	static char room[2000];
 	struct hd_text text;
@@ -148,7 +165,7 @@ static const char *script_of(const struct hd_launcher_settings *settings, const 
 	hd_text_fixed(&text, room, sizeof room);
 	hd_slurm_script(&text, &(struct hd_launcher_spec){ .dir = dir, .name = "gpt", .mark =
 		"heddle-gpt-1a2b",
-		.argv = argv, .settings = settings });
+		.argv = argv, .settings = settings, .nodes = nodes });
 	assert_false(text.full);
 	return room;
 }
@@ -159,34 +176,50 @@ static void a_script_asks_for_one_node_and_becomes_the_worker(void **state)
 		NULL };
 	struct hd_launcher_settings s = { .slurm = { .partition = "lab", .account = "", .time = "04:00:00",
 		.requeue = true, .signal_s = 120, .extra = { "--gres=gpu:1" }, .nextra = 1 } };
-	const char *script = script_of(&s, "/home/a b/100%\"", argv);
+	const char *script = script_of(&s, "/home/a b/100%\"", argv, 0);
 
 	(void)state;
 	assert_string_equal(script, "#!/bin/bash\n"
 		"# One node of gpt: heddle submits as many as it wants.\n"
 		"#SBATCH --job-name=heddle-gpt-1a2b\n#SBATCH --nodes=1\n#SBATCH --open-mode=append\n"
-		"#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH --requeue\n#SBATCH --partition=lab\n"
+		"#SBATCH --ntasks=1\n#SBATCH --exclusive\n#SBATCH --comment=\"heddle: gpt\"\n"
+		"#SBATCH --requeue\n#SBATCH --partition=lab\n"
 		"#SBATCH --time=04:00:00\n#SBATCH --signal=B:USR1@120\n"
 		"#SBATCH --output=\"/home/a b/100%%\\\"/log/slurm-%A_%a.log\"\n#SBATCH --gres=gpu:1\n"
 		"unset HEDDLE_TIED\n"
 		"exec /opt/heddle worker --join '/home/a b/it'\\''s' --far\n");
 	s.slurm.extra[0] = "--cpus-per-task=8";
 	s.slurm.requeue = false;
-	script = script_of(&s, "/r", argv);
+	script = script_of(&s, "/r", argv, 1);
 	assert_null(strstr(script, "--exclusive"));
 	assert_non_null(strstr(script, "#SBATCH --no-requeue\n"));
+}
+
+static void a_script_of_several_nodes_has_a_task_on_each(void **state)
+{
+	static const char *const argv[] = { "/opt/heddle", "worker", NULL };
+	const struct hd_launcher_settings s = { .slurm = { .partition = "", .account = "", .time = "" } };
+	const char *script = script_of(&s, "/r", argv, 3);
+
+	(void)state;
+	assert_non_null(strstr(script, "#SBATCH --nodes=3\n"));
+	assert_non_null(strstr(script, "#SBATCH --ntasks=3\n#SBATCH --exclusive\n#SBATCH --ntasks-per-node=1\n"));
+	assert_non_null(strstr(script, "\nexec srun --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 "
+		"--cpu-bind=none /opt/heddle worker\n"));
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_of_squeue_is_a_job),
+		cmocka_unit_test(a_line_of_long_texts_is_cut),
 		cmocka_unit_test(what_is_no_line_changes_nothing),
 		cmocka_unit_test(an_answer_of_sbatch_names_the_job),
 		cmocka_unit_test(a_refusal_says_what_to_do),
 		cmocka_unit_test(nodes_of_one_gpu_or_feature_are_a_type),
 		cmocka_unit_test(options_that_are_the_launchers_are_refused),
 		cmocka_unit_test(a_script_asks_for_one_node_and_becomes_the_worker),
+		cmocka_unit_test(a_script_of_several_nodes_has_a_task_on_each),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
