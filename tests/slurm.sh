@@ -28,7 +28,7 @@ slurm_fakes()
 {
 	local program
 	mkdir -p "$work/fake" "$work/slurm/jobs" "$work/slurm/new"
-	for program in sbatch squeue scancel sinfo preempt; do
+	for program in sbatch squeue scancel sinfo srun preempt; do
 		ln -s "$SOURCE_DIR/tests/slurm_fake.sh" "$work/fake/$program"
 	done
 	export PATH=$work/fake:$PATH FAKE_SLURM=$work/slurm

@@ -215,6 +215,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(PRINT,       0,   "print",         FLAG,   "",        "print what would be submitted, submit nothing") \
 	X(PLACES,      0,   "nodes",         TEXT,   "N[..M]",  "workers on other machines, one a node: M are asked for, with N it begins") \
 	X(LENT_NODES,  0,   "nodes",         TEXT,   "[N..]M",  "with --launch: batch jobs of one node, as many as jobs ask for, N at least, M at most") \
+	X(NO_PILOTS,   0,   "no-pilots",     FLAG,   "",        "with --launch: a batch job for each job, of as many nodes as it is given") \
 	X(LENT_FROM,   0,   "partition",     TEXT,   "NAME",    "with --launch: Slurm's partition (default: the cluster's)") \
 	X(LENT_AS,     0,   "account",       TEXT,   "NAME",    "with --launch: Slurm's account") \
 	X(LENT_FOR,    0,   "time",          TEXT,   "HH:MM:SS", "with --launch: time limit of one node; another takes its place after that") \

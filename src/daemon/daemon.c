@@ -236,7 +236,8 @@ enum hd_err daemon_make_dispatch(struct hd_daemon *d, const char *policy, struct
 		.ntypes = pools->ntypes, .type = pools->type,
 		.min_reset_s = d->spec->round_s > 0 ? fmin(30, d->spec->round_s / 2) : 0,
 		.began_s = d->began_s,
-		.apart = true };
+		.apart = true, .whole = d->spec->batches != NULL,
+		.start_s = d->spec->batches ? HD_DAEMON_QUEUE_S : 0 };
 	struct restoring restoring = { .d = d, .now_s = daemon_now_s(d) };
 
 	daemon_set_partitions(d, &set);
@@ -349,7 +350,7 @@ static void begin_pools(struct hd_daemon *d)
 		snprintf(full, sizeof full, "%s", d->spec->dir);
 	hd_hash_hex(hd_hash(full, strlen(full)), tag);
 	tag[12] = 0;
-	if (!d->spec->pilots)
+	if (!d->devices->own)
 		hd_pools_begin(d->spec->pools, tag);
 	daemon_log(d, "devices differ by", 0, hd_pool_means_text(d->spec->pools->means));
 }
@@ -525,8 +526,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	*lives_on = false;
 	if (!d)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a scheduler");
-	*d = (struct hd_daemon){ .spec = spec, .fs = spec->fs, .clock = spec->clock,
-		.history = { .every_s = 1 } };
+	*d = (struct hd_daemon){ .spec = spec, .devices = daemon_devices_of(spec), .fs = spec->fs,
+		.clock = spec->clock, .history = { .every_s = 1 } };
 	d->handler = (struct hd_handler){ d, daemon_answer, daemon_identify };
 	snprintf(d->policy, sizeof d->policy, "%s", spec->policy);
 	hd_host_real(&d->host);
@@ -566,13 +567,13 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 		watch_leased(d);
 		err = find_out(d, diag);
 	}
-	if (on && !err)
-		err = daemon_open_pilots(d, diag);
+	if (on && !err && d->devices->open)
+		err = d->devices->open(d, diag);
 	if (on && !err) {
 		(void)HD_FAILPOINT(DAEMON_OPEN);
 		daemon_take_out(d);
 		serve(d);
-		err = daemon_end_pilots(d, d->broken ? NULL : diag);
+		err = d->devices->end ? d->devices->end(d, d->broken ? NULL : diag) : HD_OK;
 		if (d->broken)
 			err = hd_fail(diag, d->broken, "%s", d->why.text);
 	}
@@ -588,7 +589,8 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	hd_jobs_close(d->jobs);
 	hd_arena_finish(&d->log_arena);
 	hd_arena_finish(&d->scratch);
-	hd_pilots_close(d->pilots);
+	if (d->devices->close)
+		d->devices->close(d);
 	hd_free(d->watch);
 	hd_free(d->fleet);
 	daemon_close_users(d);

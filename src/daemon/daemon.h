@@ -47,6 +47,7 @@
 #define HD_DAEMON_DAEMON_H
 
 #include "sys/clock.h"
+#include "daemon/batches.h"
 #include "daemon/frontend.h"
 #include "daemon/pilots.h"
 #include "daemon/pool.h"
@@ -57,6 +58,7 @@
 /* time for a takeover, after a member missed the coordinator */
 #define HD_DAEMON_NO_COORDINATOR_NS INT64_C(15000000000)
 #define HD_DAEMON_ALONE_S   30.0
+#define HD_DAEMON_QUEUE_S   1e9             /* so long a batch job may wait in its queue: without end */
 #define HD_DAEMON_ANSWER_NS INT64_C(5000000000)       /* of a policy, to a user */
 #define HD_DAEMON_LAST_NS   INT64_C(10000000000)      /* of a policy's thread, when the daemon ends */
 /* PATIENT: one request of so many to a silent run waits HD_DAEMON_ASK_NS again: it may be slow */
@@ -82,7 +84,9 @@ struct hd_daemon_spec {
 	struct hd_clock *clock;
 	const char *dir;
 	struct hd_pools *pools;           /* open; begun here */
-	const struct hd_pilots_spec *pilots;      /* its devices are pilots; NULL: of this machine */
+	/* its devices are pilots, or nodes of a batch job for each lease; both NULL: of this machine */
+	const struct hd_pilots_spec *pilots;
+	const struct hd_batches_spec *batches;
 	const char *policy;
 	double round_s;                   /* 0: the standard of rounds.h */
 	double move_s;                    /* what a change of devices costs a job, for hysteresis */

@@ -88,41 +88,46 @@ enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, const char *ask
 	return err;
 }
 
-static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
+void daemon_begin_run(struct hd_daemon *d, struct watch *w, uint32_t nworkers)
 {
 	char path[HD_PATH_CAP], text[96], n[16], listen[HD_ADDR_CAP], key[HD_PATH_CAP];
 	const char *argv[] = { "/proc/self/exe", "serve", "--job", w->run, "--workers", n, "-q",
-		d->pilots ? "--listen" : NULL, listen, "--key", key, NULL };
+		d->devices->own ? "--listen" : NULL, listen, "--key", key, NULL };
 	struct hd_diag diag = { "" };
 	struct hd_run_end end;
 
-	if (daemon_is_coordinated(d, w) || send_older_away(d, w))
+	if (daemon_is_coordinated(d, w) || send_older_away(d, w) ||
+		(d->devices->may_begin && !d->devices->may_begin(d, w)))
 		return;                           /* the order comes again */
 	/* after the lock was seen free: a driver lets it go when its end is written down */
-	if (!daemon_run_end(d, w, &end) && end.lease == o->lease)
+	if (!daemon_run_end(d, w, &end) && end.lease == w->lease)
 		return;                           /* it has ended: the next look says so */
-	snprintf(n, sizeof n, "%u", o->n);
+	snprintf(n, sizeof n, "%u", nworkers);
 	snprintf(path, sizeof path, "%s/" HD_RUN_LEASE, w->run);
 	int len = snprintf(text, sizeof text, "{\"job\":%llu,\"lease\":%u,\"for_s\":%.3f}\n",
-		(unsigned long long)o->job, o->lease,
-		daemon_lease_s(d));
+		(unsigned long long)w->job, w->lease, daemon_lease_s(d));
 	enum hd_err err = daemon_lend(d, daemon_of(w), &diag);
 	if (!err)
 		err = hd_file_write_atomic(d->fs, path, text, (size_t)len, &diag);
 	daemon_unlend(daemon_of(w));
-	if (!err && d->pilots)
-		err = daemon_pilot_listen(d, w, listen, key, &diag);
+	if (!err && d->devices->own)
+		err = daemon_listen(d->devices->own(d), w, listen, key, &diag);
 	if (!err)
 		err = spawn(d, argv, w, "coordinator", &w->proc, &diag);
-	w->proc_lease = o->lease;
+	w->proc_lease = w->lease;
 	if (err)
-		daemon_log(d, "warning", o->job, diag.text);
+		daemon_log(d, "warning", w->job, diag.text);
 	/* an order that comes again does not begin the timeout again */
 	if (isnan(w->alone_s))
 		w->alone_s = daemon_now_s(d);
 }
 
-static enum hd_err run_until(struct hd_daemon *d, const struct watch *w, uint64_t *until,
+static void act_start(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
+{
+	daemon_begin_run(d, w, o->n);
+}
+
+enum hd_err daemon_run_until(struct hd_daemon *d, const struct watch *w, uint64_t *until,
 	struct hd_diag *diag)
 {
 	enum hd_err err = daemon_lend(d, daemon_of(w), diag);
@@ -132,22 +137,7 @@ static enum hd_err run_until(struct hd_daemon *d, const struct watch *w, uint64_
 	return err;
 }
 
-static void act_pilot(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
-{
-	struct device_slot *s = &d->slot[o->device];
-	struct hd_diag diag = { "" };
-	uint64_t until = 0;
-	enum hd_err err = run_until(d, w, &until, &diag);
-
-	if (!err)
-		err = daemon_pilot_work(d, w, o->device, until, &s->there, &diag);
-	if (err)
-		daemon_log(d, "warning", o->job, diag.text);
-	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = o->device,
-		.job = s->there ? s->job : o->job, .ok = s->there, .code = -1 });
-}
-
-static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
+void daemon_work_here(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
 	char lock[HD_PATH_CAP], name[96], slow[32], until[32];
 	const char *argv[] = { "/proc/self/exe", "worker", "--join", w->run, "--devices", "1", "--hold", lock,
@@ -168,7 +158,7 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 			argv[n++] = "--slow";
 			argv[n++] = slow;
 		}
-		enum hd_err err = run_until(d, w, &last, &diag);
+		enum hd_err err = daemon_run_until(d, w, &last, &diag);
 		if (!err && last) {
 			snprintf(until, sizeof until, "%llu", (unsigned long long)last);
 			argv[n++] = "--steps";
@@ -191,25 +181,20 @@ static void act_worker(struct hd_daemon *d, struct watch *w, const struct hd_dis
 		.code = -1 });
 }
 
-static void act_on_device(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
+static void act_work(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
-	if (d->pilots)
-		act_pilot(d, w, o);
-	else
-		act_worker(d, w, o);
+	d->devices->work(d, w, o);
 }
 
 /* orders come each 2 s */
 enum { HD_ACT_ASKS = 30, HD_ACT_KILLS = 3 };
 
-static void signal_device(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what)
+void daemon_signal_here(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what)
 {
 	struct device_slot *s = &d->slot[device];
 	struct hd_pid_lock_holder holder;
 
-	if (d->pilots)
-		daemon_pilot_signal(d, device, what);
-	else if (runs(&s->proc))
+	if (runs(&s->proc))
 		(void)!hd_proc_signal(&s->proc, what, NULL);
 	else if (what == HD_PROC_KILL && ++s->killed > HD_ACT_KILLS)
 		daemon_drop_lock(d, device);
@@ -227,7 +212,7 @@ static void act_scale(struct hd_daemon *d, struct watch *w, const struct hd_disp
 static void act_leave(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
 {
 	(void)w;
-	signal_device(d, o->device, HD_PROC_TERM);
+	d->devices->signal(d, o->device, HD_PROC_TERM);
 }
 
 static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
@@ -241,6 +226,8 @@ static void act_stop(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 		return;
 	if (daemon_ask_run(d, w, "{\"do\":\"stop\"}", &answer) == HD_OK || daemon_is_coordinated(d, w))
 		return;
+	if (d->devices->stop)
+		d->devices->stop(d, w);
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
 		if (d->slot[v].there && d->slot[v].job == w->job)
 			return;                   /* its workers may have no coordinator for a while */
@@ -255,7 +242,7 @@ static void act_kill(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 
 	for (uint32_t v = 0; v < d->spec->pools->ndevices; v++)
 		if (d->slot[v].there && d->slot[v].job == o->job)
-			signal_device(d, v, HD_PROC_KILL);
+			d->devices->signal(d, v, HD_PROC_KILL);
 	if (runs(&w->proc))
 		(void)!hd_proc_signal(&w->proc, HD_PROC_KILL, NULL);
 	else if (!daemon_run_holder(d, w, &holder) && holder.pid)
@@ -265,7 +252,7 @@ static void act_kill(struct hd_daemon *d, struct watch *w, const struct hd_dispa
 
 static void (*const act[HD_DISPATCH_DO_NKINDS])(struct hd_daemon *, struct watch *,
 	const struct hd_dispatch_out *) = {
-	[HD_DISPATCH_DO_START] = act_start, [HD_DISPATCH_DO_WORKER] = act_on_device,
+	[HD_DISPATCH_DO_START] = act_start, [HD_DISPATCH_DO_WORKER] = act_work,
 		[HD_DISPATCH_DO_SCALE] = act_scale, [HD_DISPATCH_DO_LEAVE] = act_leave,
 	[HD_DISPATCH_DO_STOP] = act_stop, [HD_DISPATCH_DO_KILL] = act_kill,
 };
@@ -279,7 +266,7 @@ void daemon_act(struct hd_daemon *d, const struct hd_dispatch_out *o)
 	(void)HD_FAILPOINT(DAEMON_ORDER);
 	if (!o->job) {                            /* a worker of no job */
 		struct device_slot *s = &d->slot[o->device];
-		signal_device(d, o->device, d->users && ++s->asked > HD_ACT_ASKS ? HD_PROC_KILL :
+		d->devices->signal(d, o->device, d->users && ++s->asked > HD_ACT_ASKS ? HD_PROC_KILL :
 			HD_PROC_TERM);
 		return;
 	}

@@ -423,7 +423,7 @@ ANSWER(explain)
 		more[answer.more.n++] = why.more;
 	if (*row.why && row.state == HD_DISPATCH_OPEN)
 		more[answer.more.n++] = row.why;
-	if (row.state == HD_DISPATCH_OPEN && *daemon_lent_why(d, lent))
+	if (row.state == HD_DISPATCH_OPEN && *daemon_lent_why(d, id, lent))
 		more[answer.more.n++] = lent;
 	for (uint32_t t = 0; t < why.ntypes; t++) {
 		const struct hd_dispatch_why_type *of = &why.type[t];

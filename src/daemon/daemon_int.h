@@ -2,7 +2,8 @@
  * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
  * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_windows.c
  * which are kept from jobs, daemon_ids.c jobs by number, daemon_show.c what the
- * page draws, daemon_pilots.c devices that a batch system lends, daemon_users.c whose a request is and a
+ * page draws, daemon_devices.c what devices are, daemon_pilots.c those that a batch system lends,
+ * daemon_users.c whose a request is and a
  * job runs as, daemon_token.c tokens,
  * daemon_partitions.c which devices are for which jobs, submit.c takes jobs
  * in, daemon_until.c those that go on with a run. */
@@ -20,6 +21,7 @@
 #include "driver/pid_lock.h"
 #include "daemon/allowance.h"
 #include "daemon/answers.h"
+#include "daemon/batches.h"
 #include "daemon/daemon.h"
 #include "daemon/history.h"
 #include "daemon/jobs.h"
@@ -84,8 +86,43 @@ struct policy_thread {
 	atomic_bool done;
 };
 
+struct hd_daemon;
+enum { HD_DAEMON_LENT = 600 };
+
+/* What the devices are: a row for each means of having them (daemon_devices.c). NULL: nothing is to be done.
+ */
+struct daemon_devices {
+	const char *name;
+	/* The host by which machines of workers call this one; NULL: workers are of this machine. */
+	const char *(*own)(const struct hd_daemon *d);
+	/* After users and store, before the first decision. */
+	enum hd_err (*open)(struct hd_daemon *d, struct hd_diag *diag);
+	/* What is there: PROCESS and DEVICE events. */
+	void (*look)(struct hd_daemon *d);
+	/* The order WORKER; an answer by PROCESS is queued. */
+	void (*work)(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o);
+	void (*signal)(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what);
+	/* May the coordinator of a lease begin now? An order to begin comes again. NULL: yes. */
+	bool (*may_begin)(struct hd_daemon *d, struct watch *w);
+	/* A run is to stop that has no coordinator. NULL. */
+	void (*stop)(struct hd_daemon *d, struct watch *w);
+	/* May it be used? NULL: all may. */
+	bool (*is_lent)(const struct hd_daemon *d, uint32_t device);
+	/* "k1, Slurm job 77_1"; "": of this machine, or none is there */
+	void (*text)(const struct hd_daemon *d, uint32_t device, char text[HD_DAEMON_LENT]);
+	/* Of a type: what is asked for, runs and waits. NULL: nothing is asked for. */
+	struct hd_answer_lent (*lent)(const struct hd_daemon *d, uint32_t type,
+		struct hd_launcher_count *count);
+	/* What a job waits for; "": nothing. NULL: for its types. */
+	void (*why)(const struct hd_daemon *d, uint64_t job, char text[HD_DAEMON_LENT]);
+	enum hd_err (*end)(struct hd_daemon *d, struct hd_diag *diag);
+	void (*close)(struct hd_daemon *d);
+};
+extern const struct daemon_devices daemon_devices_here, daemon_devices_pilots, daemon_devices_batches;
+
 struct hd_daemon {
 	const struct hd_daemon_spec *spec;
+	const struct daemon_devices *devices;
 	struct hd_fs *fs;
 	struct hd_clock *clock;
 	struct hd_host host;
@@ -104,7 +141,8 @@ struct hd_daemon {
 	struct watch *watch;              /* owned */
 	struct hd_fleet *fleet;           /* owned */
 	struct hd_history history;
-	struct hd_pilots *pilots;         /* owned; NULL: devices are of this machine */
+	struct hd_pilots *pilots;         /* owned, each of its row */
+	struct hd_batches *batches;
 	struct daemon_users *users;       /* owned; NULL: it has one owner */
 	struct daemon_partitions *partitions;     /* owned */
 	/* of the question at hand; NULL: none is, or the daemon asks itself */
@@ -188,29 +226,30 @@ void daemon_paid_read(struct hd_paid *paid, struct hd_fs *fs, const char *run);
 void daemon_fleet_heard(struct hd_daemon *d, struct watch *w, const struct hd_json *answer);
 /* The devices that were heard lately; `slow`: only those that are. */
 void daemon_fleet_fill(const struct hd_daemon *d, bool slow, struct hd_json_writer *w);
-/* daemon_pilots.c: after users and store, before the first decision; nothing where there are none. */
-HD_MUST_USE enum hd_err daemon_open_pilots(struct hd_daemon *d, struct hd_diag *diag);
-/* In place of the looks at devices of this machine. */
-void daemon_look_at_pilots(struct hd_daemon *d);
-HD_MUST_USE enum hd_err daemon_end_pilots(struct hd_daemon *d, struct hd_diag *diag);
-/* May it be used, as far as pilots go? */
+/* daemon_devices.c: the row of this scheduler, and what it says of its devices. */
+const struct daemon_devices *daemon_devices_of(const struct hd_daemon_spec *spec);
 bool daemon_is_lent(const struct hd_daemon *d, uint32_t device);
-/* there: a worker is on its way, or another one is there still. */
-HD_MUST_USE enum hd_err daemon_pilot_work(struct hd_daemon *d, const struct watch *w, uint32_t device,
-	uint64_t until, bool *there, struct hd_diag *diag);
-void daemon_pilot_signal(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what);
-/* Where the coordinator of a run listens for workers of other nodes, and the key that is made for it. */
-HD_MUST_USE enum hd_err daemon_pilot_listen(const struct hd_daemon *d, const struct watch *w,
-	char listen[HD_ADDR_CAP], char key[HD_PATH_CAP], struct hd_diag *diag);
-enum { HD_DAEMON_LENT = 600 };
-/* "k1, Slurm job 77_1"; "": of this machine, or none is there */
 const char *daemon_lent_text(const struct hd_daemon *d, uint32_t device, char text[HD_DAEMON_LENT]);
 /* The same in the scratch arena; NULL: "". */
 const char *daemon_lent_name(struct hd_daemon *d, uint32_t device);
-/* What is asked for, by type, as a sentence; "": nothing, or there are no pilots. */
-const char *daemon_lent_why(const struct hd_daemon *d, char text[HD_DAEMON_LENT]);
-struct hd_answer_lent daemon_lent(const struct hd_daemon *d, uint32_t type, struct hd_launcher_count *count);
+/* What is asked for, for that job or by type, as a sentence; "": nothing. */
+const char *daemon_lent_why(const struct hd_daemon *d, uint64_t job, char text[HD_DAEMON_LENT]);
 void daemon_fill_lent(void *d, struct hd_json_writer *w);
+/* Where the coordinator of a run listens for workers of other nodes: at the host that they call, `own`; and
+ * the key that is made for it. */
+HD_MUST_USE enum hd_err daemon_listen(const char *own, const struct watch *w, char listen[HD_ADDR_CAP],
+	char key[HD_PATH_CAP], struct hd_diag *diag);
+/* The step that the job of the run ends at; 0: its last one (daemon_act.c). */
+HD_MUST_USE enum hd_err daemon_run_until(struct hd_daemon *d, const struct watch *w, uint64_t *until,
+	struct hd_diag *diag);
+/* A worker of the job is on the device, or none: to the machine (daemon_devices.c). */
+void daemon_feed_process(struct hd_daemon *d, uint32_t device, uint64_t job, bool there, int32_t code);
+/* The order START: nothing, if its coordinator is there or may not begin yet (daemon_act.c). */
+void daemon_begin_run(struct hd_daemon *d, struct watch *w, uint32_t n);
+/* Of this machine: daemon_look.c, daemon_act.c. */
+void daemon_look_here(struct hd_daemon *d);
+void daemon_work_here(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o);
+void daemon_signal_here(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what);
 /* daemon_show.c: a sample of the history, if it is due; the questions of frontend.h. */
 struct hd_answer_type daemon_type(const struct hd_daemon *d, uint32_t type);
 void daemon_sample(struct hd_daemon *d);
@@ -315,8 +354,8 @@ HD_MUST_USE enum hd_err daemon_make_lock(struct hd_daemon *d, uint32_t device, c
 /* Away with the lock of a device whose holder did not leave when it was killed. */
 void daemon_drop_lock(struct hd_daemon *d, uint32_t device);
 HD_MUST_USE enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *w, struct hd_run_end *end);
-/* An event of the daemon itself, stored. */
-void daemon_note(struct hd_daemon *d, const char *kind, const char *text);
+/* An event of the daemon itself, of that job or of none (0), stored. */
+void daemon_note(struct hd_daemon *d, const char *kind, uint64_t job, const char *text);
 daemon_shows daemon_show_me, daemon_show_tokens, daemon_make_token, daemon_revoke_token;
 HD_MUST_USE enum hd_err daemon_token_user(struct hd_daemon *d, const char *bearer, struct hd_caller *by,
 	struct hd_diag *diag);

@@ -119,8 +119,8 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 	struct device_slot *s = &d->slot[v];
 	struct hd_pid_lock_holder holder;
 	int code = -1;
-	struct hd_diag diag = { "" };
 	bool mine = false, was = s->there;
+	struct hd_diag diag = { "" };
 	uint64_t job = s->job;
 
 	if (s->proc.host) {
@@ -140,10 +140,7 @@ static void look_at_device(struct hd_daemon *d, uint32_t v)
 		s->job = s->asked = s->killed = 0;
 	if (s->there == was && s->job == job)
 		return;
-	if (daemon_feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v,
-		.job = s->there ? s->job : job, .ok = s->there,
-		.code = mine ? -1 : code }, NULL, NULL, &diag))
-		daemon_log(d, "warning", 0, diag.text);
+	daemon_feed_process(d, v, s->there ? s->job : job, s->there, mine ? -1 : code);
 }
 
 /* ---- runs ---- */
@@ -318,12 +315,15 @@ static void tell_renewer(struct hd_daemon *d)
 	}
 }
 
+void daemon_look_here(struct hd_daemon *d)
+{
+	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
+		look_at_device(d, v);
+}
+
 void daemon_look(struct hd_daemon *d, bool all)
 {
-	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken && !d->pilots; v++)
-		look_at_device(d, v);
-	if (d->pilots)
-		daemon_look_at_pilots(d);
+	d->devices->look(d);
 	int64_t until = hd_clock_now_ns(d->clock) + HD_DAEMON_ASK_NS;
 	for (uint32_t i = 0, n = d->nwatches; i < n && !d->broken && hd_clock_now_ns(d->clock) < until; i++)
 		look_at_run(d, &d->watch[d->next_watch = (d->next_watch + 1) % d->nwatches], all);

@@ -90,7 +90,7 @@ static void say_wrong(struct hd_daemon *d, const char *why)
 	struct daemon_partitions *p = d->partitions;
 
 	snprintf(p->wrong, sizeof p->wrong, "%.200s; the partitions of before stay until it is mended", why);
-	daemon_note(d, "partitions", p->wrong);
+	daemon_note(d, "partitions", 0, p->wrong);
 }
 
 /* They are in the machine: it begins again from the store, as with other users; jobs go on. */
@@ -133,7 +133,7 @@ void daemon_look_at_partitions(struct hd_daemon *d)
 	p->wrong[0] = '\0';
 	daemon_begin_again(d, made, d->policy);
 	snprintf(text, sizeof text, "read again: %u partitions", now.n);
-	daemon_note(d, "partitions", text);
+	daemon_note(d, "partitions", 0, text);
 }
 
 void daemon_set_partitions(const struct hd_daemon *d, struct hd_dispatch_setting *set)

@@ -2,20 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sys/crypto_key.h"
 #include "daemon/daemon_int.h"
 
 /* Devices that are pilots (pilots.h): what is there, what is asked for, workers on them. */
 
-/* of a run: made for it, where nodes are to reach its coordinator */
-#define RUN_KEY "key"
+static void said(void *user, const char *kind, const char *text) { daemon_note(user, kind, 0, text); }
 
-static void said(void *user, const char *kind, const char *text) { daemon_note(user, kind, text); }
-
-enum hd_err daemon_open_pilots(struct hd_daemon *d, struct hd_diag *diag)
+static enum hd_err open_(struct hd_daemon *d, struct hd_diag *diag)
 {
-	if (!d->spec->pilots)
-		return HD_OK;
 	if (d->users && d->users->run_as)
 		return hd_fail(diag, HD_E_INVAL,
 			"%s/" HD_USERS_FILE " of a scheduler that is root: jobs would run "
@@ -27,10 +21,8 @@ enum hd_err daemon_open_pilots(struct hd_daemon *d, struct hd_diag *diag)
 	return err;
 }
 
-bool daemon_is_lent(const struct hd_daemon *d, uint32_t device)
-{
-	return !d->pilots || d->slot[device].lent;
-}
+static const char *own(const struct hd_daemon *d) { return d->spec->pilots->own; }
+static bool is_lent(const struct hd_daemon *d, uint32_t device) { return d->slot[device].lent; }
 
 /* ---- what is there ---- */
 
@@ -60,8 +52,7 @@ static void look_at(struct hd_daemon *d, uint32_t v)
 		return;
 	slot->there = there;
 	slot->job = there ? job : 0;
-	feed(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = v, .job = job,
-		.ok = there, .code = there || !s ? -1 : s->is.code });
+	daemon_feed_process(d, v, job, there, there || !s ? -1 : s->is.code);
 }
 
 /* ---- what is asked for ---- */
@@ -125,7 +116,7 @@ static void ask_for(struct hd_daemon *d)
 	hd_pilots_want(d->pilots, want, busy);
 }
 
-void daemon_look_at_pilots(struct hd_daemon *d)
+static void look(struct hd_daemon *d)
 {
 	hd_pilots_look(d->pilots);
 	for (uint32_t v = 0; v < d->spec->pools->ndevices && !d->broken; v++)
@@ -133,14 +124,17 @@ void daemon_look_at_pilots(struct hd_daemon *d)
 	ask_for(d);
 }
 
-enum hd_err daemon_end_pilots(struct hd_daemon *d, struct hd_diag *diag)
+static enum hd_err end(struct hd_daemon *d, struct hd_diag *diag)
 {
-	return d->pilots ? hd_pilots_stop(d->pilots, d->draining, diag) : HD_OK;
+	return hd_pilots_stop(d->pilots, d->draining, diag);
 }
+
+static void close_(struct hd_daemon *d) { hd_pilots_close(d->pilots); }
 
 /* ---- orders ---- */
 
-enum hd_err daemon_pilot_work(struct hd_daemon *d, const struct watch *w, uint32_t device, uint64_t until,
+/* there: a worker is on its way, or another one is there still. */
+static enum hd_err order_work(struct hd_daemon *d, const struct watch *w, uint32_t device, uint64_t until,
 	bool *there, struct hd_diag *diag)
 {
 	const struct hd_pilot_seen *s = hd_pilots_at(d->pilots, device);
@@ -158,7 +152,22 @@ enum hd_err daemon_pilot_work(struct hd_daemon *d, const struct watch *w, uint32
 	return err;
 }
 
-void daemon_pilot_signal(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what)
+static void work(struct hd_daemon *d, struct watch *w, const struct hd_dispatch_out *o)
+{
+	struct device_slot *s = &d->slot[o->device];
+	struct hd_diag diag = { "" };
+	uint64_t until = 0;
+	enum hd_err err = daemon_run_until(d, w, &until, &diag);
+
+	if (!err)
+		err = order_work(d, w, o->device, until, &s->there, &diag);
+	if (err)
+		daemon_log(d, "warning", o->job, diag.text);
+	daemon_queue(d, &(struct hd_dispatch_event){ .kind = HD_DISPATCH_IN_PROCESS, .device = o->device,
+		.job = s->there ? s->job : o->job, .ok = s->there, .code = -1 });
+}
+
+static void signal_(struct hd_daemon *d, uint32_t device, enum hd_proc_signal what)
 {
 	const struct hd_pilot_seen *s = hd_pilots_any(d->pilots, device);
 	struct hd_diag diag = { "" };
@@ -171,39 +180,18 @@ void daemon_pilot_signal(struct hd_daemon *d, uint32_t device, enum hd_proc_sign
 		daemon_log(d, "warning", order.job, diag.text);
 }
 
-enum hd_err daemon_pilot_listen(const struct hd_daemon *d, const struct watch *w, char listen[HD_ADDR_CAP],
-	char key[HD_PATH_CAP], struct hd_diag *diag)
-{
-	const char *own = d->spec->pilots->own;
-
-	snprintf(listen, HD_ADDR_CAP, strchr(own, ':') && *own != '[' ? "[%.80s]:0" : "%.80s:0", own);
-	snprintf(key, HD_PATH_CAP, "%s/" RUN_KEY, w->run);
-	struct hd_diag why = { "" };
-	enum hd_err err = hd_key_make(key, &why);
-	return !err || err == HD_E_EXISTS ? HD_OK : hd_fail(diag, err, "%s", why.text);
-}
-
 /* ---- what is shown ---- */
 
-const char *daemon_lent_text(const struct hd_daemon *d, uint32_t device, char text[HD_DAEMON_LENT])
+static void text_of(const struct hd_daemon *d, uint32_t device, char text[HD_DAEMON_LENT])
 {
-	const struct hd_pilot_seen *s = d->pilots ? hd_pilots_any(d->pilots, device) : NULL;
+	const struct hd_pilot_seen *s = hd_pilots_any(d->pilots, device);
 
-	text[0] = '\0';
 	if (s)
 		snprintf(text, HD_DAEMON_LENT, "%.64s%s%.96s%s", s->is.node, *s->is.place ? ", " : "",
 			s->is.place, s->is.leaving ? ", being taken back" : s->going ? ", going" : "");
-	return text;
 }
 
-const char *daemon_lent_name(struct hd_daemon *d, uint32_t device)
-{
-	char text[HD_DAEMON_LENT];
-
-	return *daemon_lent_text(d, device, text) ? hd_arena_text(&d->scratch, text, strlen(text)) : NULL;
-}
-
-struct hd_answer_lent daemon_lent(const struct hd_daemon *d, uint32_t type, struct hd_launcher_count *count)
+static struct hd_answer_lent lent(const struct hd_daemon *d, uint32_t type, struct hd_launcher_count *count)
 {
 	uint32_t want = 0;
 
@@ -212,31 +200,7 @@ struct hd_answer_lent daemon_lent(const struct hd_daemon *d, uint32_t type, stru
 		.running = count->running, .waiting = count->waiting, .why = count->why };
 }
 
-void daemon_fill_lent(void *user, struct hd_json_writer *w)
-{
-	const struct hd_daemon *d = user;
-	struct hd_launcher_count count;
-
-	for (uint32_t t = 0; d->pilots && t < d->spec->pools->ntypes; t++) {
-		const struct hd_answer_lent is = daemon_lent(d, t, &count);
-		hd_fields_put_object(&hd_answer_lent_fields, 0, &is, NULL, w);
-	}
-}
-
-const char *daemon_lent_why(const struct hd_daemon *d, char text[HD_DAEMON_LENT])
-{
-	struct hd_launcher_count count;
-	struct hd_text line;
-
-	hd_text_fixed(&line, text, HD_DAEMON_LENT);
-	text[0] = '\0';
-	for (uint32_t t = 0; d->pilots && t < d->spec->pools->ntypes &&
-		line.len < HD_DAEMON_LENT - 200; t++) {
-		const struct hd_answer_lent is = daemon_lent(d, t, &count);
-		if (is.wanted || is.waiting || is.running)
-			hd_text_addf(&line, "%s%s: %lld nodes asked for, %lld run, %lld wait%s%.80s",
-				line.len ? "; " : "", is.type, (long long)is.wanted, (long long)is.running,
-				(long long)is.waiting, *is.why ? ": " : "", is.why);
-	}
-	return text;
-}
+const struct daemon_devices daemon_devices_pilots = {
+	.name = "pilots", .own = own, .open = open_, .look = look, .work = work, .signal = signal_,
+	.is_lent = is_lent, .text = text_of, .lent = lent, .end = end, .close = close_,
+};

@@ -115,7 +115,7 @@ enum hd_err daemon_make_token(struct hd_daemon *d, const struct hd_json *ask, st
 	if (err)
 		return err;
 	snprintf(note, sizeof note, "token %lld of %.64s was made", (long long)token.id, user);
-	daemon_note(d, "token", note);
+	daemon_note(d, "token", 0, note);
 	hd_fields_put(&hd_answer_token_new_fields, 0, &(struct hd_answer_token_new){ .id = token.id,
 		.user = user, .until_t = token.until_s, .token = text }, w);
 	return HD_OK;
@@ -162,6 +162,6 @@ enum hd_err daemon_revoke_token(struct hd_daemon *d, const struct hd_json *ask, 
 	if (err)
 		return err;
 	snprintf(note, sizeof note, "token %lld of %.64s was revoked", (long long)list.id, list.found);
-	daemon_note(d, "token", note);
+	daemon_note(d, "token", 0, note);
 	return HD_OK;
 }

@@ -12,21 +12,21 @@ static void path_of(const struct hd_daemon *d, char path[HD_PATH_CAP])
 	snprintf(path, HD_PATH_CAP, "%s/" HD_USERS_FILE, d->spec->dir);
 }
 
-void daemon_note(struct hd_daemon *d, const char *kind, const char *text)
+void daemon_note(struct hd_daemon *d, const char *kind, uint64_t job, const char *text)
 {
 	uint64_t number;
 	struct hd_diag diag = { "" };
 	enum hd_err err = hd_jobs_begin(d->jobs, &diag);
 
 	if (!err)
-		err = hd_jobs_put_event(d->jobs, &(struct hd_jobs_event){ .at_s = daemon_now_s(d),
+		err = hd_jobs_put_event(d->jobs, &(struct hd_jobs_event){ .job = job, .at_s = daemon_now_s(d),
 			.t_ms = hd_clock_wall_ns(d->clock) / 1000000, .kind = kind, .text = text }, &number,
 			&diag);
 	if (!err)
 		err = hd_jobs_commit(d->jobs, &diag);
 	if (err)
 		hd_jobs_rollback(d->jobs);
-	daemon_log(d, kind, 0, text);
+	daemon_log(d, kind, job, text);
 }
 
 /* ---- the file ---- */
@@ -119,7 +119,7 @@ static void say_wrong(struct hd_daemon *d, const char *why)
 	struct daemon_users *u = d->users;
 
 	snprintf(u->wrong, sizeof u->wrong, "%.200s; the users of before stay until it is mended", why);
-	daemon_note(d, "users", u->wrong);
+	daemon_note(d, "users", 0, u->wrong);
 }
 
 /* Quotas and accounts are in the machine's rows: it begins again from the store, as with another policy. */
@@ -139,7 +139,7 @@ static void take_users(struct hd_daemon *d, const struct hd_users *now, const st
 	else
 		daemon_begin_again(d, made, d->policy);
 	snprintf(text, sizeof text, "read again: %u users", u->now.nusers);
-	daemon_note(d, "users", text);
+	daemon_note(d, "users", 0, text);
 }
 
 void daemon_look_at_users(struct hd_daemon *d)

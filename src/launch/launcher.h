@@ -68,10 +68,15 @@ struct hd_launcher_spec {
 	const struct hd_launcher_settings *settings;
 };
 
-/* why: of those that wait, in the words of the batch system; "": none waits, or it says nothing. at: the first
- * place that is there, and where, "Slurm job 77_0 on k1"; "": none, or a process of its own says it. found: what
- * an earlier process left is counted (spec.stays). left: not over, those too that are being taken back. */
-struct hd_launcher_count { uint32_t waiting, running, left; char why[HD_LAUNCHER_WHY], at[128]; bool found; };
+/* why: of those that wait, in the words of the batch system; "": none waits, or it says nothing. at: the
+ * first place that is there, and where, "Slurm job 77_0 on k1"; "": none, or a process of its own says it.
+ * found: what an earlier process left is counted (spec.stays). left: not over, those too that are being taken
+ * back. */
+struct hd_launcher_count {
+	uint32_t waiting, running, left;
+	char why[HD_LAUNCHER_WHY], at[128];
+	bool found;
+};
 /* code: 128 + signal. log: in the folder. alike: it failed, and so did so many in a row, this one included,
  * by
  * the same code; 0: it did not */

@@ -503,6 +503,6 @@ static void slurm_close(struct hd_launcher *launcher)
 const struct hd_launcher_ops hd_launcher_of_slurm = {
 	.name = "slurm", .about = "batch jobs of one node each", .net = true, .open = slurm_open,
 	.show = slurm_show, .check = slurm_check, .types = slurm_types, .want = slurm_want,
-	.end = slurm_end, .changed = slurm_changed, .look = slurm_look, .ended = slurm_ended, .count = slurm_count,
-	.stop = slurm_stop, .close = slurm_close,
+	.end = slurm_end, .changed = slurm_changed, .look = slurm_look, .ended = slurm_ended,
+	.count = slurm_count, .stop = slurm_stop, .close = slurm_close,
 };

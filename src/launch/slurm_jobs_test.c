@@ -266,8 +266,8 @@ static void an_end_takes_back_those_that_run_too(void **state)
 	hd_slurm_jobs_want(&jobs, 2, 2 * S);
 	assert_int_equal(ask(2 * S), HD_SLURM_TAKE_BACK);
 	hd_slurm_jobs_taken_back(&jobs, &next, 2 * S);
-	assert_int_equal(look(3 * S, "7_0|RUNNING|0|0|k1|None|\n7_1|PENDING|0|0||R|\n7_2|RUNNING|0|0|k2|None|\n"),
-		HD_OK);
+	assert_int_equal(look(3 * S, "7_0|RUNNING|0|0|k1|None|\n7_1|PENDING|0|0||R|\n"
+		"7_2|RUNNING|0|0|k2|None|\n"), HD_OK);
 	hd_slurm_jobs_end(&jobs, 3 * S);
 	assert_int_equal(ask(3 * S), HD_SLURM_TAKE_BACK);
 	assert_int_equal(next.n, 3);

@@ -238,6 +238,43 @@ enum hd_err hd_slurm_types(const char *text, size_t len, bool usual, struct hd_l
 	return HD_OK;
 }
 
+/* ---- time limits */
+
+/* What each of so many numbers is worth: behind days hours come first, else minutes, or of three hours. */
+static const double worth[2][3][3] = { { { 60 }, { 60, 1 }, { 3600, 60, 1 } },
+	{ { 3600 }, { 3600, 60 }, { 3600, 60, 1 } } };
+
+bool hd_slurm_time(const char *text, double *seconds)
+{
+	const char *dash = strchr(text, '-'), *at = text;
+	uint64_t number[4];
+	uint32_t n = 0;
+	char one[12];
+
+	for (; n < 4; n++) {
+		size_t len = strcspn(at, n || !dash ? ":" : "-");
+		for (; len > 1 && *at == '0'; len--)
+			at++;
+		if (len >= sizeof one)
+			return false;
+		snprintf(one, sizeof one, "%.*s", (int)len, at);
+		if (hd_num_u64(one, 1000000, &number[n], NULL))
+			return false;
+		at += len;
+		if (!*at++) {
+			n++;
+			break;
+		}
+	}
+	const uint32_t days = dash != NULL;
+	if (at[-1] || n <= days || n - days > 3)
+		return false;
+	*seconds = days ? 86400 * (double)number[0] : 0;
+	for (uint32_t i = days; i < n; i++)
+		*seconds += worth[days][n - days - 1][i - days] * (double)number[i];
+	return true;
+}
+
 /* ---- refusals */
 
 /* What Slurm says, and what to do; the first that its text holds. */

@@ -57,6 +57,9 @@ HD_MUST_USE enum hd_err hd_slurm_types(const char *text, size_t len, bool usual,
 HD_MUST_USE enum hd_err hd_slurm_refusal(const char *command, const char *text, size_t len,
 	struct hd_diag *diag);
 
+/* A time limit as sbatch takes it: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S; false: it is none of these. */
+bool hd_slurm_time(const char *text, double *seconds);
+
 /* HD_E_INVAL: an option that sbatch would not get as it is, or that is the launcher's own. */
 HD_MUST_USE enum hd_err hd_slurm_check(const struct hd_launcher_settings *settings, struct hd_diag *diag);
 /* The script of one place. */

@@ -42,9 +42,10 @@ static void a_line_of_long_texts_is_cut(void **state)
 	nodes[sizeof nodes - 1] = why[sizeof why - 1] = '\0';
 	snprintf(line, sizeof line, "77|RUNNING|0|0|%s|%s|", nodes, why);
 	assert_int_equal(hd_slurm_line_parse(line, strlen(line), &l, NULL), HD_OK);
-	CHECK(strlen(l.node) == HD_SLURM_NODE - 1 && !strcmp(l.node + HD_SLURM_NODE - 5, "k..."), "%s", l.node);
-	CHECK(strlen(l.reason) == HD_SLURM_REASON - 1 && !strcmp(l.reason + HD_SLURM_REASON - 5, "w..."), "%s",
-		l.reason);
+	CHECK(strlen(l.node) == HD_SLURM_NODE - 1 && !strcmp(l.node + HD_SLURM_NODE - 5, "k..."), "%s",
+		l.node);
+	CHECK(strlen(l.reason) == HD_SLURM_REASON - 1 && !strcmp(l.reason + HD_SLURM_REASON - 5, "w..."),
+		"%s", l.reason);
 }
 
 static void what_is_no_line_changes_nothing(void **state)
@@ -135,6 +136,22 @@ static void nodes_of_one_gpu_or_feature_are_a_type(void **state)
 	assert_int_equal(types.n, sizeof is / sizeof *is);
 }
 
+static void a_time_limit_is_read_as_sbatch_reads_it(void **state)
+{
+	static const struct { const char *text; double s; } cases[] = {
+		{ "90", 5400 }, { "2:30", 150 }, { "04:00:00", 14400 }, { "1-2", 93600 }, { "1-2:30", 95400 },
+		{ "0-0:0:7", 7 }, { "2-00:00:00", 172800 }, { "", -1 }, { "1:2:3:4", -1 }, { "1-", -1 }, { "-1", -1 },
+		{ "1-1-1", -1 }, { "x", -1 }, { "1:", -1 }, { "INFINITE", -1 }, { "1-2:3:4:5", -1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		double s = -1;
+		CHECK(hd_slurm_time(cases[i].text, &s) == (cases[i].s >= 0), "%s", cases[i].text);
+		CHECK(s == cases[i].s || cases[i].s < 0, "%s: %g", cases[i].text, s);
+	}
+}
+
 static void options_that_are_the_launchers_are_refused(void **state)
 {
 	static const struct { const char *extra; bool good; } cases[] = {
@@ -203,7 +220,8 @@ static void a_script_of_several_nodes_has_a_task_on_each(void **state)
 
 	(void)state;
 	assert_non_null(strstr(script, "#SBATCH --nodes=3\n"));
-	assert_non_null(strstr(script, "#SBATCH --ntasks=3\n#SBATCH --exclusive\n#SBATCH --ntasks-per-node=1\n"));
+	assert_non_null(strstr(script, "#SBATCH --ntasks=3\n#SBATCH --exclusive\n"
+		"#SBATCH --ntasks-per-node=1\n"));
 	assert_non_null(strstr(script, "\nexec srun --ntasks-per-node=1 --kill-on-bad-exit=0 --wait=0 "
 		"--cpu-bind=none /opt/heddle worker\n"));
 }
@@ -217,6 +235,7 @@ int main(void)
 		cmocka_unit_test(an_answer_of_sbatch_names_the_job),
 		cmocka_unit_test(a_refusal_says_what_to_do),
 		cmocka_unit_test(nodes_of_one_gpu_or_feature_are_a_type),
+		cmocka_unit_test(a_time_limit_is_read_as_sbatch_reads_it),
 		cmocka_unit_test(options_that_are_the_launchers_are_refused),
 		cmocka_unit_test(a_script_asks_for_one_node_and_becomes_the_worker),
 		cmocka_unit_test(a_script_of_several_nodes_has_a_task_on_each),

@@ -69,8 +69,8 @@
  *    partition's, at common boundaries. Of a device in several the first whose round takes it has it: to
  *    the others, what a job of it is meant to have is out of service, unless they preempt it. Then its job
  *    leaves the device, or shrinks, as where a device goes out of service. Limits (15) hold over all of them.
- * 18. With `whole` a lease has one set of devices from its begin to its end: what rule 4 does while a job runs
- *    is done by a checkpoint. A job that is to have more goes on until all of that is free.
+ * 18. With `whole` a lease has one set of devices from its begin to its end: what rule 4 does while a job
+ *    runs is done by a checkpoint. A job that is to have more goes on until all of that is free.
  *
  * Pure: no clock, file, socket, process; time is an argument and does not go back. create/destroy; outs hold
  * until the next call; one thread at a time. */

@@ -104,8 +104,9 @@ static void the_same_signal_once_more_is_the_first_of_a_starter_that_sends_two(v
 				_exit(hd_signal_stop() == asks[i].stop ? STOP_RIGHT : STOP_WRONG);
 			}
 			assert_int_equal(waitpid(child, &status, 0), child);
-			CHECK(WIFEXITED(status) && WEXITSTATUS(status) == (i == k ? STOP_RIGHT : asks[k].exit),
-				"%s, %s", asks[i].name, asks[k].name);
+			const int want = i == k ? STOP_RIGHT : asks[k].exit;
+			CHECK(WIFEXITED(status) && WEXITSTATUS(status) == want, "%s, %s", asks[i].name,
+				asks[k].name);
 		}
 }
 

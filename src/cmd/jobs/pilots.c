@@ -9,7 +9,8 @@
 #include "launch/launcher.h"
 #include "cmd/run/places.h"
 
-/* `heddle serve --launch`: a launcher for each type of node, whose places are pilots of the scheduler. */
+/* `heddle serve --launch`: a launcher for each type of node, whose places are pilots of the scheduler; with
+ * --no-pilots what its batch jobs are asked for by. */
 
 enum { IDLE_MS = 60000, IDLE_MOST_MS = 86400000, SIGNAL_S = 120 };
 
@@ -20,7 +21,8 @@ bool hd_serve_launches(const struct hd_cmd *cmd)
 
 /* All that a scheduler with pilots has for as long as it serves. */
 struct lending {
-	struct hd_pilots_spec spec;       /* the first: it is the caller's handle */
+	struct hd_pilots_spec spec;
+	struct hd_batches_spec batches;
 	struct hd_host host;
 	struct hd_launcher_settings settings[HD_LAUNCHER_TYPES];
 	char own[HD_ADDR_CAP];
@@ -105,20 +107,16 @@ static const char *mark_of(struct hd_cmd *cmd, const char *dir, const char *type
 	return text_of(cmd, mark, type, "");
 }
 
-/* `heddle worker --join FOLDER`, with what of ours each worker gets. */
-static const char *const *pilot_line(struct hd_cmd *cmd, const char *folder)
+static const enum hd_opt passed[] = { HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE };
+enum { PASSED = 2 * sizeof passed / sizeof *passed };
+_Static_assert((int)PASSED < (int)HD_BATCHES_PASSED, "they end with NULL");
+
+/* What of ours each worker gets, at argv: PASSED words at most, and how many. */
+static size_t pass_on(struct hd_cmd *cmd, const char **argv)
 {
-	static const enum hd_opt passed[] = { HD_OPT_DEVICES, HD_OPT_THREADS, HD_OPT_PROFILE };
-	const char **argv = hd_arena_take(&cmd->arena, HD_LAUNCHER_ARGS + 1, sizeof *argv);
-	char program[HD_PATH_CAP], count[24];
+	char count[24];
 	size_t n = 0;
 
-	if (!argv || hd_proc_program(program, sizeof program, &cmd->diag))
-		return NULL;
-	argv[n++] = text_of(cmd, program, "", "");
-	argv[n++] = "worker";
-	argv[n++] = "--join";
-	argv[n++] = folder;
 	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
 		const struct hd_opt_row *row = &hd_opts[passed[i]];
 		if (!cmd->args.has[passed[i]])
@@ -128,10 +126,36 @@ static const char *const *pilot_line(struct hd_cmd *cmd, const char *folder)
 		argv[n++] = row->kind == HD_TAKES_COUNT ? text_of(cmd, count, "", "") :
 			cmd->args.text[passed[i]];
 	}
+	return n;
+}
+
+static const char *program_of(struct hd_cmd *cmd)
+{
+	char program[HD_PATH_CAP];
+
+	return hd_proc_program(program, sizeof program, &cmd->diag) ? NULL : text_of(cmd, program, "", "");
+}
+
+static bool are_all(const char *const *argv, size_t n)
+{
 	for (size_t i = 0; i < n; i++)
 		if (!argv[i])
-			return NULL;
-	return argv;
+			return false;
+	return true;
+}
+
+/* `heddle worker --join FOLDER`. */
+static const char *const *pilot_line(struct hd_cmd *cmd, const char *folder)
+{
+	const char **argv = hd_arena_take(&cmd->arena, HD_LAUNCHER_ARGS + 1, sizeof *argv);
+
+	if (!argv)
+		return NULL;
+	argv[0] = program_of(cmd);
+	argv[1] = "worker";
+	argv[2] = "--join";
+	argv[3] = folder;
+	return are_all(argv, 4 + pass_on(cmd, argv + 4)) ? argv : NULL;
 }
 
 static enum hd_err open_one(struct hd_cmd *cmd, struct lending *l, const char *dir, const char *type,
@@ -187,13 +211,13 @@ static enum hd_err make_pools(struct hd_cmd *cmd, const struct lending *l,
 	return err;
 }
 
-static enum hd_err open_all(struct hd_cmd *cmd, struct lending *l, const char *dir,
-	const struct hd_launcher_types *types, const struct hd_pools *pools)
+/* Each asks for its type. */
+static enum hd_err settle_types(struct hd_cmd *cmd, struct lending *l, const struct hd_launcher_types *types,
+	const struct hd_pools *pools)
 {
 	const struct hd_launcher_settings shared = l->settings[0];
-	enum hd_err err = HD_OK;
 
-	for (uint32_t t = 0; t < pools->ntypes && !err; t++) {
+	for (uint32_t t = 0; t < pools->ntypes; t++) {
 		const struct hd_launcher_type *type = type_named(types, pools->name[t]);
 		struct hd_launcher_settings *s = &l->settings[t];
 		*s = shared;
@@ -201,9 +225,39 @@ static enum hd_err open_all(struct hd_cmd *cmd, struct lending *l, const char *d
 			s->slurm.extra[s->slurm.nextra++] = text_of(cmd, type->option, "", "");
 		if (*type->option && !s->slurm.extra[s->slurm.nextra - 1])
 			return no_memory(cmd);
-		err = open_one(cmd, l, dir, type->name, s, &l->spec.launcher[t]);
 	}
+	return HD_OK;
+}
+
+static enum hd_err open_all(struct hd_cmd *cmd, struct lending *l, const char *dir,
+	const struct hd_pools *pools)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t t = 0; t < pools->ntypes && !err; t++)
+		err = open_one(cmd, l, dir, pools->name[t], &l->settings[t], &l->spec.launcher[t]);
 	return err;
+}
+
+/* A lease is given before its nodes are asked for: no more may be given than may be had. */
+static enum hd_err open_batches(struct hd_cmd *cmd, struct lending *l, const char *dir,
+	const struct hd_pools *pools)
+{
+	if (l->spec.least)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--no-pilots: no node is held without a job: --nodes %u",
+			l->spec.most);
+	if (pools->ndevices > l->spec.most)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--no-pilots: the pools have %u nodes, --nodes says %u: "
+			"say by --pool TYPE:N,... how many of each type", pools->ndevices, l->spec.most);
+	l->batches = (struct hd_batches_spec){ .host = &l->host, .fs = &cmd->fs, .clock = &cmd->clock,
+		.ops = hd_launcher_find(cmd->args.text[HD_OPT_LAUNCH]), .pools = pools,
+		.settings = l->settings, .mark = mark_of(cmd, dir, "job-"), .program = program_of(cmd),
+		.own = l->own };
+	const size_t n = pass_on(cmd, l->batches.passed);
+	return l->batches.mark && l->batches.program && are_all(l->batches.passed, n) ? HD_OK :
+		no_memory(cmd);
 }
 
 /* What there is, by a launcher of no type. */
@@ -222,12 +276,13 @@ static enum hd_err look_around(struct hd_cmd *cmd, struct lending *l, const char
 	return err || types->n ? err : hd_fail(&cmd->diag, HD_E_INVAL, "Slurm has no nodes: `sinfo -N -l`");
 }
 
-enum hd_err hd_serve_pilots(struct hd_cmd *cmd, const char *dir, struct hd_pools *pools,
-	struct hd_pilots_spec **spec)
+enum hd_err hd_serve_launch(struct hd_cmd *cmd, const char *dir, struct hd_pools *pools,
+	struct hd_serve_lent *lent)
 {
+	const bool batches = cmd->args.has[HD_OPT_NO_PILOTS];
 	struct hd_launcher_types types = { 0 };
 
-	*spec = NULL;
+	*lent = (struct hd_serve_lent){ NULL, NULL };
 	if (!hd_serve_launches(cmd))
 		return HD_OK;
 	struct lending *l = hd_arena_take(&cmd->arena, 1, sizeof *l);
@@ -239,17 +294,19 @@ enum hd_err hd_serve_pilots(struct hd_cmd *cmd, const char *dir, struct hd_pools
 	err = err ? err : hd_fs_mkdirs(&cmd->fs, dir, &cmd->diag);
 	err = err ? err : look_around(cmd, l, dir, &types);
 	err = err ? err : make_pools(cmd, l, &types, pools);
-	err = err ? err : open_all(cmd, l, dir, &types, pools);
+	err = err ? err : settle_types(cmd, l, &types, pools);
+	err = err ? err : batches ? open_batches(cmd, l, dir, pools) : open_all(cmd, l, dir, pools);
+	lent->pilots = batches ? NULL : &l->spec;
+	lent->batches = batches ? &l->batches : NULL;
 	if (err)
-		hd_serve_pilots_close(&l->spec);
-	else
-		*spec = &l->spec;
+		hd_serve_launch_close(lent);
 	return err;
 }
 
-void hd_serve_pilots_close(struct hd_pilots_spec *spec)
+void hd_serve_launch_close(struct hd_serve_lent *lent)
 {
-	for (uint32_t t = 0; spec && t < HD_DISPATCH_TYPES; t++)
-		if (spec->launcher[t])
-			spec->launcher[t]->ops->close(spec->launcher[t]);
+	for (uint32_t t = 0; lent->pilots && t < HD_DISPATCH_TYPES; t++)
+		if (lent->pilots->launcher[t])
+			lent->pilots->launcher[t]->ops->close(lent->pilots->launcher[t]);
+	*lent = (struct hd_serve_lent){ NULL, NULL };
 }

@@ -225,8 +225,7 @@ static void tell_port(void *user, const char *url)
 static enum hd_err add_pools(struct hd_cmd *cmd, struct hd_pools *pools)
 {
 	static const enum hd_opt lent[] = { HD_OPT_LENT_NODES, HD_OPT_LENT_FROM, HD_OPT_LENT_AS,
-		HD_OPT_LENT_FOR, HD_OPT_LENT_IDLE,
-		HD_OPT_LENT_EXTRA };
+		HD_OPT_LENT_FOR, HD_OPT_LENT_IDLE, HD_OPT_LENT_EXTRA, HD_OPT_NO_PILOTS };
 	const char *text = hd_args_text(&cmd->args, HD_OPT_POOLS, "");
 	enum hd_err err = HD_OK;
 
@@ -268,8 +267,9 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	struct hd_http_frontend *http = hd_arena_take(&cmd->arena, 1, sizeof *http);
 	char *dir = hd_arena_take(&cmd->arena, 1, HD_PATH_CAP), here[HD_PATH_CAP];
 	const char *asked = cmd->args.text[HD_OPT_DIR];
-	struct hd_switch_costs costs = { .move_s = 2 };
-	struct hd_pilots_spec *pilots = NULL;
+	/* a batch job ends, and another one begins */
+	struct hd_switch_costs costs = { .move_s = cmd->args.has[HD_OPT_NO_PILOTS] ? 10 : 2 };
+	struct hd_serve_lent lent = { NULL, NULL };
 	double round_s = 0;
 
 	if (!pools || !http || !dir)
@@ -286,10 +286,10 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	if (!err && cmd->args.has[HD_OPT_SWITCHING])
 		err = hd_sched_switching(cmd, &costs);
 	if (!err)
-		err = hd_serve_pilots(cmd, dir, pools, &pilots);
+		err = hd_serve_launch(cmd, dir, pools, &lent);
 	if (!err)
 		err = hd_pools_open(pools, &cmd->fs, &cmd->diag);
-	if (pilots)
+	if (lent.pilots || lent.batches)
 		pools->means = HD_POOL_LENT;
 	if (!err)
 		err = hd_signal_install(&cmd->diag);
@@ -305,7 +305,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	if (!err && hook.url)
 		err = hd_webhook_check(hook.url, &cmd->diag);
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
-		.pilots = pilots,
+		.pilots = lent.pilots, .batches = lent.batches,
 		.policy = hd_args_text(&cmd->args, HD_OPT_SCHED_POLICY,
 		hd_policy_has_lp() ? "las" : "fifo"), .round_s = round_s,
 		.move_s = costs.move_s,
@@ -316,7 +316,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = hd_serve_replace(cmd, &spec);
 	if (!err && cmd->args.has[HD_OPT_CHECK]) {
 		err = hd_serve_check(cmd, &spec, stdout);
-		hd_serve_pilots_close(pilots);
+		hd_serve_launch_close(&lent);
 		hd_pools_close(pools);
 		return err;
 	}
@@ -324,7 +324,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		say(cmd, "serve", 0, dir);
 	if (!err)
 		err = hd_daemon(&spec, &cmd->leave_at_once, &cmd->diag);
-	hd_serve_pilots_close(pilots);
+	hd_serve_launch_close(&lent);
 	hd_pools_close(pools);
 	return err;
 }
@@ -361,7 +361,9 @@ const struct hd_verb hd_verb_serve = {
 		"--launch slurm --nodes [N..]M: its devices are nodes that Slurm lends: batch jobs of one "
 		"node each, as many as the jobs ask for, given back after --idle; a type is that of a "
 		"node's GPU, else its first feature. Preempted, a job goes on with what is left, or waits; "
-		"started again with the same DIR the scheduler finds its nodes (docs/slurm.md).\n"
+		"started again with the same DIR the scheduler finds its nodes (docs/slurm.md). With "
+		"--no-pilots each job is a batch job of its own, of as many nodes as it is given; to have "
+		"more or fewer it commits, ends, and another one goes on.\n"
 		"Jobs outlive the scheduler: started again with the same DIR it finds them.\n"
 		"SIGTERM or SIGHUP ends it and lets jobs go on; with --drain they commit and leave. A "
 		"second one of the same DIR is refused (exit 1). Users come through DIR/heddle.sock; "
@@ -386,7 +388,8 @@ const struct hd_verb hd_verb_serve = {
 		"readable by you alone, and stops. Copy the file to the other machines; it is never "
 		"sent, nor named in an argument or a log.",
 	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_LAUNCH, HD_OPT_LENT_NODES,
-		HD_OPT_LENT_FROM, HD_OPT_LENT_AS, HD_OPT_LENT_FOR, HD_OPT_LENT_IDLE, HD_OPT_LENT_EXTRA,
+		HD_OPT_NO_PILOTS, HD_OPT_LENT_FROM, HD_OPT_LENT_AS, HD_OPT_LENT_FOR, HD_OPT_LENT_IDLE,
+			HD_OPT_LENT_EXTRA,
 			HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
 		HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_REPLACE, HD_OPT_BACKUP,
 		HD_OPT_RESTORE,

@@ -20,10 +20,11 @@ HD_MUST_USE enum hd_err hd_serve_check(struct hd_cmd *cmd, const struct hd_daemo
 HD_MUST_USE enum hd_err hd_serve_replace(struct hd_cmd *cmd, const struct hd_daemon_spec *spec);
 
 bool hd_serve_launches(const struct hd_cmd *cmd);         /* --launch, but for local */
-/* --launch: pools by what a batch system has, and what a scheduler needs to have its nodes; *spec NULL: the
- * devices are of this machine. */
-HD_MUST_USE enum hd_err hd_serve_pilots(struct hd_cmd *cmd, const char *dir, struct hd_pools *pools,
-	struct hd_pilots_spec **spec);
-void hd_serve_pilots_close(struct hd_pilots_spec *spec);          /* takes NULL */
+/* --launch: pools by what a batch system has, and what a scheduler needs to have its nodes: by pilots, or
+ * with --no-pilots by batch jobs; both NULL: the devices are of this machine. */
+struct hd_serve_lent { struct hd_pilots_spec *pilots; struct hd_batches_spec *batches; };
+HD_MUST_USE enum hd_err hd_serve_launch(struct hd_cmd *cmd, const char *dir, struct hd_pools *pools,
+	struct hd_serve_lent *lent);
+void hd_serve_launch_close(struct hd_serve_lent *lent);
 
 #endif

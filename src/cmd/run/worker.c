@@ -369,6 +369,7 @@ static enum hd_err call(struct post *p, struct hd_job *job)
 }
 
 #define FIRST_PAUSE_NS INT64_C(250000000)
+#define FAR_PAUSE_NS INT64_C(500000000)           /* it looks for a file of a coordinator that is to come */
 
 /* Once, or with --wait until a process answers, each pause twice as long; says at most every 5 s what it
  * waits for. */
@@ -377,6 +378,7 @@ static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job
 	struct hd_cmd *cmd = p->cmd;
 	const char *text = hd_args_text(&cmd->args, HD_OPT_WAIT_UP, "0");
 	int64_t began_ns = hd_clock_now_ns(&cmd->clock), pause_ns = FIRST_PAUSE_NS, said_ns = 0;
+	const int64_t longest_ns = p->far ? FAR_PAUSE_NS : LONGEST_PAUSE_NS;
 	struct hd_diag why = { "" };
 	uint64_t ms = 0;
 
@@ -397,7 +399,7 @@ static enum hd_err find_run(struct post *p, struct hd_rundir *dir, struct hd_job
 		hd_network_wipe(&p->net);
 		hd_rundir_close(dir);
 		hd_clock_wait_until(&cmd->clock, now_ns + (pause_ns < left_ns ? pause_ns : left_ns));
-		pause_ns = 2 * pause_ns < LONGEST_PAUSE_NS ? 2 * pause_ns : LONGEST_PAUSE_NS;
+		pause_ns = 2 * pause_ns < longest_ns ? 2 * pause_ns : longest_ns;
 	}
 }
 

@@ -203,7 +203,8 @@ static void whatever_happens_no_device_is_in_two_leases_and_every_job_ends(void 
 		crashes += w.crashes;
 		finish(&w);
 	}
-	CHECK(one_set ? !resized && moved > DRAWS(10) : resized > DRAWS(10), "%u resized, %u moved", resized, moved);
+	CHECK(one_set ? !resized && moved > DRAWS(10) : resized > DRAWS(10), "%u resized, %u moved",
+		resized, moved);
 	CHECK(moved > 0 && killed > 0 && crashes > DRAWS(100),
 		"%u resized, %u moved, %u killed, %u crashes", resized, moved, killed, crashes);
 	CHECK(held > DRAWS(20) && late > 0 && broken > 0 && tasks > DRAWS(20),
