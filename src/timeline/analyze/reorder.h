@@ -14,8 +14,10 @@
  *	                       their way share ports (planner/ports.h)
  *	the next forward pass  its nodes one behind the other, each when the buckets that it reads are there;
  *	                       where it stands still for one, that is the most urgent (if the order says
- *	                       so). What it has done at the end of the step the next pass need not do
- *	the end of a step      when all is everywhere, and the median delay after that
+ *	                       so). A node that has begun is not broken off: the end of the step, and the
+ *	                       begin of the next, wait for it. What is done by then the pass need not do
+ *	the end of a step      when all is everywhere, and a little later; the next one begins when it has
+ *	                       ended at all, and a little later: the lower tenth of what that took
  *
  * 1. The rate is that with which the recorded order takes what it took: found by bisection within
  *    HD_TL_REORDER_WITHIN times what ports carried while they carried something. Where none does, the

@@ -92,6 +92,14 @@ static void measure_depth(struct hd_tl_endings *e, const struct hd_tl_moved **li
 
 /* ---- delays ---- */
 
+/* Not below 0. */
+static double low(double *v, size_t n)
+{
+	if (n)
+		qsort(v, n, sizeof *v, by_size);
+	return n && v[(n - 1) / 10] > 0 ? v[(n - 1) / 10] : 0;
+}
+
 struct ends_reading {
 	struct hd_tl_endings *e;
 	/* [nbuckets * n], of the step at hand: when the last part, when the sum came; below 0: none did */
@@ -164,22 +172,49 @@ static void read_habits(struct ends_reading *r)
 	e->norms = nparms && behind * 10 > nparms * 9;
 }
 
-static void read_delays(struct ends_reading *r, double *v, double *last)
+/* From when all was everywhere on. */
+static double over_at(const struct hd_tl_endings *e, const struct hd_tl_ending *step)
+{
+	double over = 0;
+
+	for (uint32_t w = 0; w < e->n; w++)
+		over = step->turn[w].pass > over ? step->turn[w].pass : over;
+	for (uint32_t i = 0; i < step->nmoved; i++)
+		over = step->moved[i].came > over ? step->moved[i].came : over;
+	return over;
+}
+
+/* A node that a worker runs meanwhile makes it longer: the lower tenth has none. */
+static void read_pauses(struct hd_tl_endings *e, double *v)
+{
+	for (uint32_t m = 0; m < e->n; m++) {
+		size_t n = 0;
+		for (uint32_t k = 0; k < e->nsteps; k++)
+			v[n++] = e->step[k].turn[m].end - over_at(e, &e->step[k]);
+		e->last[m] = low(v, n);
+		n = 0;
+		for (uint32_t k = 1; k < e->nsteps; k++) {
+			double all = 0;
+			for (uint32_t w = 0; w < e->n; w++)
+				all = e->step[k].turn[w].begin > all ? e->step[k].turn[w].begin : all;
+			v[n++] = e->step[k].turn[m].open - all;
+		}
+		e->pause[m] = low(v, n);
+	}
+}
+
+static void read_delays(struct ends_reading *r, double *v)
 {
 	struct hd_tl_endings *e = r->e;
 
 	for (uint32_t at = 0; at < e->n * HD_TL_WHYS; at++) {
-		size_t n = 0, nlast = 0;
+		size_t n = 0;
 		const uint32_t member = at / HD_TL_WHYS, why = at % HD_TL_WHYS;
 		for (uint32_t k = 0; k < e->nsteps; k++) {
 			const struct hd_tl_ending *step = &e->step[k];
-			double over = 0;
 			read_step(r, step);
-			for (uint32_t w = 0; w < e->n; w++)
-				over = step->turn[w].pass > over ? step->turn[w].pass : over;
 			for (uint32_t i = 0; i < step->nmoved; i++) {
 				const struct hd_tl_moved *m = &step->moved[i];
-				over = m->came > over ? m->came : over;
 				if (m->from != member || (m->kind != HD_XFER_SUM && m->kind !=
 					HD_XFER_PARAMETERS) || (r->sum[m->bucket * e->n + m->from] >= 0) !=
 					(why == HD_TL_PASSED))
@@ -187,10 +222,8 @@ static void read_delays(struct ends_reading *r, double *v, double *last)
 				const double d = m->enqueued - due_at(r, step, m);
 				v[n++] = d > 0 ? d : 0;
 			}
-			last[nlast++] = step->turn[member].end > over ? step->turn[member].end - over : 0;
 		}
 		e->delay[member][why] = middle(v, n);
-		e->last[member] = middle(last, nlast);
 	}
 }
 
@@ -239,7 +272,8 @@ enum hd_err hd_tl_endings_habits(struct hd_tl_endings *e, struct hd_arena *arena
 	measure_rate(e, list);
 	measure_depth(e, list, v);
 	read_habits(&r);
-	read_delays(&r, v, last);
+	read_delays(&r, v);
+	read_pauses(e, last);
 	read_bring(e, sharded, r.off);
 	return HD_OK;
 }

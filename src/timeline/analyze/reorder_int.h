@@ -20,8 +20,10 @@ struct hd_tl_moved {
 
 /* Of a worker in a step, as recorded. */
 struct hd_tl_turn {
-	double begin, pass, end;          /* pass: its end */
+	/* end of the step before, own begin, end of the pass, own end */
+	double begin, open, pass, end;
 	double ahead;                     /* of the next forward pass, done in this step */
+	double between;                   /* of this one's, done before its begin */
 	double fore;                      /* forward nodes before the first backward one, in this step */
 	double brought;                   /* to make parameters of sums before the step ends */
 	uint32_t nlanes;                  /* of devices, for means */
@@ -46,7 +48,8 @@ struct hd_tl_endings {
 	 * wait for norms */
 	bool ahead, within, norms;
 	double delay[HD_TL_MEMBERS][HD_TL_WHYS];  /* from when a sum may go until it is enqueued */
-	double last[HD_TL_MEMBERS];       /* from when all is everywhere until the step ends */
+	double last[HD_TL_MEMBERS];       /* from when all is everywhere until the step ends, at least */
+	double pause[HD_TL_MEMBERS];      /* from when it has ended everywhere until the next begins */
 	double bring;                     /* ns a byte, to make parameters of a sum */
 	double late, rate;                /* of a link: latency; bytes a ns of a port while it carries */
 	double depth;                     /* bytes between two workers that are on their way */

@@ -272,17 +272,38 @@ static void begin_step(struct ends_play *p, const struct hd_tl_ending *step)
 	}
 }
 
-/* What of the forward pass is done until the step ends, after all has come. */
-static void run_out(struct ends_play *p, uint32_t m)
+/* Nodes that begin before `limit`, after all has come; a node is not broken off. When the last of them is
+ * done, or `limit`. */
+static double run_out(struct ends_play *p, uint32_t m, double limit)
 {
 	struct played_turn *t = &p->turn[m];
 
-	while (p->e->ahead && t->runs && t->until <= t->end) {
+	while (t->runs && t->until < limit) {
 		p->now = t->until;
 		node_ends(p, m);
 	}
-	if (t->runs && t->until - t->node_ns < t->end)
-		t->ahead += t->end - (t->until - t->node_ns);
+	if (!t->runs)
+		return limit;
+	t->ahead += t->node_ns;
+	t->node++;
+	t->runs = false;
+	return t->until;
+}
+
+/* A step ends at each worker when all is everywhere, and the next one begins when it has ended at all. */
+static void end_step(struct ends_play *p)
+{
+	double all = 0;
+
+	for (uint32_t m = 0; m < p->n; m++) {
+		p->turn[m].end = run_out(p, m, p->over + p->e->last[m]);
+		all = fmax(all, p->turn[m].end);
+	}
+	for (uint32_t m = 0; m < p->n; m++) {
+		p->now = p->turn[m].end;
+		run_node(p, m);
+		p->turn[m].open = run_out(p, m, fmax(all + p->e->pause[m], p->now));
+	}
 }
 
 static enum hd_err play_step(struct ends_play *p, const struct hd_tl_ending *step, struct hd_diag *diag)
@@ -303,10 +324,7 @@ static enum hd_err play_step(struct ends_play *p, const struct hd_tl_ending *ste
 		return hd_fail(diag, HD_E_REFUSED, "step %llu is incomplete in the recording: %u of its "
 			"transfers follow from none that it has; replay fewer steps (--steps N)",
 			(unsigned long long)step->number, left);
-	for (uint32_t m = 0; m < p->n; m++) {
-		p->turn[m].end = p->over + p->e->last[m];
-		run_out(p, m);
-	}
+	end_step(p);
 	return HD_OK;
 }
 
@@ -348,7 +366,8 @@ static bool open_play(struct ends_play *p, struct hd_arena *arena)
 static double fore_of(const struct hd_tl_endings *e, uint32_t k, uint32_t m)
 {
 	k = k + 1 < e->nsteps ? k : k ? k - 1 : 0;
-	return e->step[k].turn[m].ahead + (k + 1 < e->nsteps ? e->step[k + 1].turn[m].fore : 0);
+	const struct hd_tl_turn *next = k + 1 < e->nsteps ? &e->step[k + 1].turn[m] : NULL;
+	return e->step[k].turn[m].ahead + (next ? next->between + next->fore : 0);
 }
 
 enum hd_err hd_tl_endings_play(const struct hd_tl_endings *e, const struct hd_tl_play *how, double *took,
@@ -363,9 +382,9 @@ enum hd_err hd_tl_endings_play(const struct hd_tl_endings *e, const struct hd_tl
 		for (uint32_t m = 0; m < p.n; m++) {
 			const struct hd_tl_turn *turn = &e->step[k].turn[m];
 			struct played_turn *t = &p.turn[m];
-			const double from = k ? t->end : turn->begin, did = k ?
-				e->step[k - 1].turn[m].ahead : 0;
-			t->pass = from + fmax(0, (turn->pass - turn->begin + did) / how->compute - (k ?
+			const double from = k ? t->open : turn->open,
+				did = k ? e->step[k - 1].turn[m].ahead + turn->between : 0;
+			t->pass = from + fmax(0, (turn->pass - turn->open + did) / how->compute - (k ?
 				t->ahead : 0));
 			t->fore = fore_of(e, k, m) / how->compute;
 			begin = k ? begin : fmin(begin, turn->begin);

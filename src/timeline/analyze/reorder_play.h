@@ -10,9 +10,10 @@ enum { HD_TL_WAITS, HD_TL_GOES, HD_TL_DONE };     /* of a transfer */
 
 /* Of a worker, in the step at hand. */
 struct played_turn {
-	double pass, end;                 /* when the pass is over, and the step */
+	/* when the pass is over, and the step; when the next one begins */
+	double pass, end, open;
 	double fore;                      /* of the next forward pass */
-	double ahead;                     /* of it done when the step ends */
+	double ahead;                     /* of it done before its step begins */
 	double until;                     /* of the node at hand; never: it stands still */
 	double node_ns, bring_ns;         /* of that: itself, and what its parameters take to make */
 	uint32_t node;

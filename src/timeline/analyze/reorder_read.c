@@ -93,6 +93,7 @@ static enum hd_err open_steps(struct hd_tl_endings *e, const struct hd_tl_causes
 			const struct hd_tl_span span = hd_tl_step_span(c->tl, row);
 			struct hd_tl_turn *turn = &e->step[k].turn[member_of(e, c->tl->step[row].process)];
 			*turn = (struct hd_tl_turn){ .begin = (double)span.t0 - t0,
+				.open = (double)c->tl->step[row].begin - t0,
 				.end = (double)span.t1 - t0, .pass = -1 };
 			of_row[row] = k;
 		}
@@ -100,14 +101,31 @@ static enum hd_err open_steps(struct hd_tl_endings *e, const struct hd_tl_causes
 	return HD_OK;
 }
 
-/* What a slice of work is of its step. */
+/* The last step that the worker had begun by t; HD_TL_NONE: it is before or behind all. */
+static uint32_t step_at(const struct hd_tl_endings *e, uint32_t m, double t)
+{
+	uint32_t lo = 0, hi = e->nsteps;
+
+	while (lo < hi) {
+		const uint32_t mid = (lo + hi) / 2;
+		if (e->step[mid].turn[m].begin <= t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return !lo || t > e->step[lo - 1].turn[m].end ? HD_TL_NONE : lo - 1;
+}
+
+/* What a slice of work is of its step; `between`: of the one that begins next. */
 static void count_slice(struct hd_tl_endings *e, struct hd_tl_turn *turn, const char *name,
-	const struct hd_tl_slice *s)
+	const struct hd_tl_slice *s, bool between)
 {
 	const double ns = (double)(s->t1 - s->t0);
 
 	turn->backward |= name[0] == 'B' || name[0] == 'I';
-	if (!strcmp(name, "forward ahead")) {
+	if (!strcmp(name, "forward ahead") && between) {
+		turn->between += ns;
+	} else if (!strcmp(name, "forward ahead")) {
 		turn->ahead += ns;
 		e->ahead = true;
 	} else if (!strcmp(name, "update ahead")) {
@@ -138,9 +156,11 @@ static void read_lane(struct hd_tl_endings *e, const struct hd_tl_causes *c, uin
 	for (uint64_t i = c->begin[lane]; i < c->begin[lane + 1]; i++) {
 		const struct hd_tl_slice *s = &c->slice[i];
 		const struct hd_tl_event *at = s->event == HD_TL_NO_EVENT ? NULL : &tl->event[s->event];
-		const uint32_t k = !at || at->step == HD_TL_NONE ? HD_TL_NONE : of_row[at->step];
+		const bool between = at && at->step == HD_TL_NONE;
+		const uint32_t k = !at ? HD_TL_NONE : between ? step_at(e, m, (double)s->t0 - t0) :
+			of_row[at->step];
 		if (k != HD_TL_NONE && s->part == HD_TL_PART_WORK && at->kind == HD_EVENT_OP)
-			count_slice(e, &e->step[k].turn[m], tl->name[at->name], s);
+			count_slice(e, &e->step[k].turn[m], tl->name[at->name], s, between);
 	}
 }
 
@@ -162,6 +182,7 @@ static enum hd_err read_turns(struct hd_tl_endings *e, const struct hd_tl_causes
 					"record all of it (heddle trace record)",
 					(unsigned long long)e->step[k].number, p->name);
 			turn->ahead /= turn->nlanes;
+			turn->between /= turn->nlanes;
 			turn->fore /= turn->nlanes;
 			turn->brought /= turn->nlanes;
 		}
@@ -175,21 +196,6 @@ static bool is_kept(uint8_t kind)
 {
 	return kind == HD_XFER_PARTIAL || kind == HD_XFER_SUM || kind == HD_XFER_PARAMETERS ||
 		kind == HD_XFER_METRICS;
-}
-
-/* The last step that the worker had begun by t; HD_TL_NONE: it is before or behind all. */
-static uint32_t step_at(const struct hd_tl_endings *e, uint32_t m, double t)
-{
-	uint32_t lo = 0, hi = e->nsteps;
-
-	while (lo < hi) {
-		const uint32_t mid = (lo + hi) / 2;
-		if (e->step[mid].turn[m].begin <= t)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return !lo || t > e->step[lo - 1].turn[m].end ? HD_TL_NONE : lo - 1;
 }
 
 /* A sum may be sent on when its sender's step is over, and comes before its receiver's is. */
