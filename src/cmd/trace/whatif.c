@@ -236,15 +236,13 @@ static enum hd_err replay_plan(struct hd_cmd *cmd, const struct hd_trace_input *
 	struct hd_replan made;
 	struct hd_plan other;
 	struct hd_cores cores;
-	const struct hd_tl_range range = answer->range;
-	const double steps = (double)(range.last - range.first + 1);
 	enum hd_err err = hd_recorded_open(&run, cmd, input, hd_opts[HD_OPT_PLAN_AS].name);
 	struct hd_replan_ask ask = { .ran = &run.plan, .other = &other, .spent = &spent };
 
 	hd_cores_usable(&cores);
 	err = err ? err : read_other(cmd, run.job, &other, &ask.same_job);
-	err = err ? err : hd_tl_spent_of(causes, range, &cmd->arena, &spent, &cmd->diag);
-	err = err ? err : number_workers(cmd, causes->tl, range, &ask.worker);
+	err = err ? err : hd_tl_spent_of(causes, &answer->range, &cmd->arena, &spent, &cmd->diag);
+	err = err ? err : number_workers(cmd, causes->tl, answer->range, &ask.worker);
 	ask.task = run.task;
 	ask.costs = run.costs;
 	ask.cores = cores.n;
@@ -252,6 +250,7 @@ static enum hd_err replay_plan(struct hd_cmd *cmd, const struct hd_trace_input *
 	hd_recorded_close(&run);
 	if (err)
 		return err;
+	const double steps = (double)(answer->range.last - answer->range.first + 1);
 	answer->now = (struct hd_tl_replayed){ (int64_t)(made.recorded_ns * steps),
 		(int64_t)(made.ran_ns * steps) };
 	answer->then = (struct hd_tl_replayed){ answer->now.recorded, (int64_t)(made.other_ns * steps) };

@@ -33,30 +33,12 @@ static bool is_whole(const struct hd_tl_endings *e, const struct hd_tl_causes *c
 	return all && n == e->n;
 }
 
-/* The newest of the range that as many workers as any of it have ended: of the last, some may not be there
- * yet. */
-static uint64_t last_of_most(const struct hd_tl_causes *c, const struct hd_tl_range *range, uint32_t *most)
-{
-	uint64_t last = range->last;
-
-	*most = 0;
-	for (size_t i = hd_tl_rows_from(c, range->first), from = i;
-		i < c->nrows && c->row[i].first <= range->last; from = i) {
-		while (i < c->nrows && c->row[i].first == c->row[from].first)
-			i++;
-		if (i - from >= *most) {
-			*most = (uint32_t)(i - from);
-			last = c->row[from].first;
-		}
-	}
-	return last;
-}
-
 static enum hd_err find_members(struct hd_tl_endings *e, const struct hd_tl_causes *c,
 	struct hd_tl_range *range, struct hd_diag *diag)
 {
-	uint32_t most;
-	const uint64_t last = last_of_most(c, range, &most);
+	struct hd_tl_range whole = *range;
+	const uint32_t most = hd_tl_range_whole(c, &whole);
+	const uint64_t last = whole.last;
 	uint64_t first = last;
 
 	if (!most)
@@ -67,7 +49,7 @@ static enum hd_err find_members(struct hd_tl_endings *e, const struct hd_tl_caus
 			"in another order", most, HD_TL_MEMBERS);
 	for (size_t i = hd_tl_rows_from(c, last); i < c->nrows && c->row[i].first == last; i++)
 		e->process[e->n++] = c->tl->step[c->row[i].event].process;
-	while (first > range->first && is_whole(e, c, first - 1))
+	while (first > whole.first && is_whole(e, c, first - 1))
 		first--;
 	*range = (struct hd_tl_range){ first, last };
 	e->nsteps = (uint32_t)(last - first + 1);

@@ -415,6 +415,35 @@ void hd_tl_range_unbroken(const struct hd_tl_causes *c, struct hd_tl_range *rang
 	}
 }
 
+/* Processes that ended the step. */
+static uint32_t rows_of(const struct hd_tl_causes *c, uint64_t number)
+{
+	uint32_t n = 0;
+
+	for (size_t i = hd_tl_rows_from(c, number); i < c->nrows && c->row[i].first == number; i++)
+		n++;
+	return n;
+}
+
+uint32_t hd_tl_range_whole(const struct hd_tl_causes *c, struct hd_tl_range *range)
+{
+	struct hd_tl_range whole = *range;
+	uint32_t most = 0;
+
+	for (size_t i = hd_tl_rows_from(c, range->first), n; i < c->nrows && c->row[i].first <= range->last;
+		i += n) {
+		n = rows_of(c, c->row[i].first);
+		whole.last = n >= most ? c->row[i].first : whole.last;
+		most = n > most ? (uint32_t)n : most;
+	}
+	if (!most)
+		return 0;
+	for (whole.first = whole.last; whole.first > range->first && rows_of(c, whole.first - 1) == most;)
+		whole.first--;
+	*range = whole;
+	return most;
+}
+
 enum hd_err hd_tl_range_last(const struct hd_timeline *tl, uint64_t most, struct hd_tl_range *range,
 	struct hd_diag *diag)
 {

@@ -50,6 +50,10 @@ HD_MUST_USE enum hd_err hd_tl_range_last(const struct hd_timeline *tl, uint64_t 
  * before, and a process has both. A run that was resumed stood still in between; nothing says for what. */
 void hd_tl_range_unbroken(const struct hd_tl_causes *causes, struct hd_tl_range *range);
 
+/* Cut to its newest stretch of steps that as many processes have ended as any of it: of the last some may not
+ * be there yet. How many; 0: the range has no step, and is as it was. */
+uint32_t hd_tl_range_whole(const struct hd_tl_causes *causes, struct hd_tl_range *range);
+
 /* From the first begin of its steps to their last end; t0 > t1: there is none. */
 struct hd_tl_span hd_tl_range_span(const struct hd_timeline *tl, struct hd_tl_range range);
 

@@ -87,16 +87,18 @@ static double find_rate(const struct hd_tl_causes *c, struct hd_tl_range range, 
 	return n ? v[(n - 1) / 2] : 0;
 }
 
-enum hd_err hd_tl_spent_of(const struct hd_tl_causes *c, struct hd_tl_range range, struct hd_arena *arena,
+enum hd_err hd_tl_spent_of(const struct hd_tl_causes *c, struct hd_tl_range *of, struct hd_arena *arena,
 	struct hd_tl_spents *spents, struct hd_diag *diag)
 {
 	const struct hd_timeline *tl = c->tl;
+	const uint32_t most = hd_tl_range_whole(c, of);
+	const struct hd_tl_range range = *of;
 	const struct hd_tl_span span = hd_tl_range_span(tl, range);
 	const uint64_t nslices = c->begin[tl->nlanes];
 	struct hd_tl_spents s = { .n = 0 };
 	uint32_t n = 0;
 
-	if (span.t0 > span.t1)
+	if (!most)
 		return hd_fail(diag, HD_E_NOTFOUND, "the recording has no step from %llu to %llu that ended",
 			(unsigned long long)range.first, (unsigned long long)range.last);
 	s.at = hd_arena_take(arena, (size_t)tl->nevents + nslices + 1, sizeof *s.at);

@@ -27,8 +27,8 @@ struct hd_tl_spents {
 	double rate;                              /* bytes a ns; 0: nothing of that size was sent */
 };
 
-/* HD_E_NOTFOUND: no step of the range ended. */
-HD_MUST_USE enum hd_err hd_tl_spent_of(const struct hd_tl_causes *causes, struct hd_tl_range range,
+/* *range is cut (hd_tl_range_whole()). HD_E_NOTFOUND: no step of it ended. */
+HD_MUST_USE enum hd_err hd_tl_spent_of(const struct hd_tl_causes *causes, struct hd_tl_range *range,
 	struct hd_arena *arena, struct hd_tl_spents *spents, struct hd_diag *diag);
 
 #endif
