@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "engine/lockstep.h"
 #include "run/best.h"
+#include "run/habits.h"
 #include "run/ending.h"
 #include "run/identity.h"
 #include "run/pipes.h"
@@ -178,6 +179,21 @@ static bool is_reached(const struct hd_launch *launch, uint64_t step)
 		nsteps);
 }
 
+/* Workers are not heard before they are members. */
+static void tell_habits(struct hd_launch *launch)
+{
+	struct hd_text text;
+
+	if (hd_job_int(launch->job, HD_JOB_LOG_LEVEL) < HD_LOG_INFO)
+		return;
+	hd_text_init(&text, &launch->arena);
+	hd_habits_batch(launch->job, &text);
+	launch_note(&launch->spec, "choice", text.at, text.at);
+	hd_text_init(&text, &launch->arena);
+	if (hd_habits_rates(launch->task, &text))
+		launch_note(&launch->spec, "choice", text.at, text.at);
+}
+
 enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, struct hd_diag *diag)
 {
 	const struct hd_launch_spec *spec = &launch->spec;
@@ -187,6 +203,7 @@ enum hd_err hd_launch_run(struct hd_launch *launch, struct hd_launch_end *end, s
 
 	*end = (struct hd_launch_end){ .began = true, .digest = "" };
 	driver.word = &launch->word;
+	tell_habits(launch);
 	launch_predict(launch, &forecast);
 	hd_task_drop_weights(launch->task);
 	hd_driver_progress_init(&progress, &(struct hd_driver_progress_spec){ .clock = spec->clock,

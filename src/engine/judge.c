@@ -233,11 +233,17 @@ bool hd_judges_stop(const struct hd_worker *w)
 	return j && j->wanted && (uint64_t)now(w, HD_JUDGE_STOP)->bad >= j->patience;
 }
 
+/* One that stands at its floor falls no more. */
+static double rate_of(const struct hd_worker *w, int64_t falls)
+{
+	return (double)hd_lr_at(w->task->job, (uint64_t)w->count.step, w->task->nsteps, (uint64_t)falls);
+}
+
 bool hd_judges_say(const struct hd_worker *w, enum hd_judge_kind kind, struct hd_text *text)
 {
 	const struct hd_judge *j = w->judges ? &w->judges->of[kind] : NULL;
 	const bool says = j && has_looked(w, j) && (kind == HD_JUDGE_STOP ? hd_judges_stop(w) :
-		j->next.falls != j->state.falls);
+		rate_of(w, j->next.falls) != rate_of(w, j->state.falls));
 
 	if (!says)
 		return false;

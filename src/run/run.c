@@ -14,6 +14,7 @@
 #include "engine/judge.h"
 #include "engine/dist.h"
 #include "run/best.h"
+#include "run/habits.h"
 #include "run/kept_plan.h"
 #include "run/pipes.h"
 #include "run/identity.h"
@@ -211,6 +212,21 @@ enum hd_err hd_run_tell_team(struct hd_run *run, uint32_t n, struct hd_diag *dia
 	return err;
 }
 
+static void tell_habits(struct hd_run *run)
+{
+	struct hd_arena arena;
+	struct hd_text text;
+
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	hd_habits_batch(run->job, &text);
+	hd_run_note(run, "choice", "%s", text.at);
+	hd_text_init(&text, &arena);
+	if (hd_habits_rates(run->task, &text))
+		hd_run_note(run, "choice", "%s", text.at);
+	hd_arena_finish(&arena);
+}
+
 static void tell_choices(struct hd_run *run)
 {
 	const struct hd_job_value *kernels = &run->job->value[HD_JOB_KERNELS];
@@ -229,7 +245,7 @@ static void tell_choices(struct hd_run *run)
 	else
 		hd_run_note(run, "choice", "kernels: those of the %s device (job.kernels chooses for cores)",
 			hd_run_kernels(run));
-	hd_run_tell_habits(run);
+	tell_habits(run);
 	if (!run->options.shared)         /* else its part says how much */
 		hd_run_tell_memory(run);
 }

@@ -70,9 +70,6 @@ enum { HD_RUN_NOTE = 1000 };              /* bytes of an event's text; a longer 
 __attribute__((format(printf, 3, 4)))
 void hd_run_note(struct hd_run *run, const char *kind, const char *fmt, ...);
 
-/* habits.c. When it begins: how a step's gradient is made, which parameters learn in another way. */
-void hd_run_tell_habits(struct hd_run *run);
-
 /* saves.c. The choice between a library and own kernels as manifests name it. */
 const char *hd_run_kernels(const struct hd_run *run);
 bool hd_run_spaces_saves(const struct hd_run *run);       /* checkpoint.every: auto */
