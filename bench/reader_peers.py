@@ -25,9 +25,10 @@ checkpoint: {every: 100000 steps}
 """ % (COUNT // BATCH, at or work, nshards - 1, BATCH))
 
 
-def by_heddle():
-    shutil.rmtree(work + "/run", ignore_errors=True)
-    subprocess.run([heddle, "run", work + "/job.yaml", "--out", work + "/run", "-q"], check=True)
+def by_heddle(*args):
+    for name in "run", "kept":
+        shutil.rmtree(work + "/" + name, ignore_errors=True)
+    subprocess.run([heddle, "run", work + "/job.yaml", "--out", work + "/run", "-q", *args], check=True)
     ms = [json.loads(line).get("step_ms", 0) for line in open(work + "/run/metrics.ndjson")]
     return (len(ms) - len(ms) // 2) * BATCH / (sum(ms[len(ms) // 2:]) / 1000)
 
@@ -95,23 +96,29 @@ def by_webdataset(workers):
 if not os.path.exists(work + "/job.yaml") or at:
     make()
 readers = [("heddle", by_heddle)]
+if at:
+    readers += [("heddle cache", lambda: by_heddle("-s", "data.cache=" + work + "/kept"))]
 for n in (0, 4, 8, 16) if at else (0, 1, 2, 4, 8):
     readers += [("dataloader %d" % n, lambda n=n: by_dataloader(n)),
                 ("webdataset %d" % n, lambda n=n: by_webdataset(n))]
 got = {name: [] for name, _ in readers}
+whole = {name: [] for name, _ in readers}
 for _ in range(rounds):
     for name, read in readers:
+        since = time.monotonic()
         try:
             got[name].append(read())
+            whole[name].append(time.monotonic() - since)
         except ImportError:
             got[name].append(None)
-print("%-14s %12s %8s %12s %12s" % ("reader", "samples_s", "ratio", "least", "most"))
+print("%-14s %12s %8s %12s %12s %8s" % ("reader", "samples_s", "ratio", "least", "most", "whole_s"))
 own = statistics.median(got["heddle"])
 middle = lambda name: -1 if None in got[name] else statistics.median(got[name])
 for name, _ in sorted(readers, key=lambda r: -middle(r[0])):
     values = got[name]
     if None in values:
-        print("%-14s %12s %8s %12s %12s" % ((name,) + ("-",) * 4))
+        print("%-14s %12s %8s %12s %12s %8s" % ((name,) + ("-",) * 5))
         continue
     median = statistics.median(values)
-    print("%-14s %12.0f %8.2f %12.0f %12.0f" % (name, median, own / median, min(values), max(values)))
+    print("%-14s %12.0f %8.2f %12.0f %12.0f %8.1f" % (name, median, own / median, min(values), max(values),
+          statistics.median(whole[name])))

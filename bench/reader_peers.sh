@@ -6,11 +6,12 @@
 #
 # Two tables: files in the page cache, and objects of bench/store.c with 20 ms to each answer. Rows are
 # readers, the fastest first; columns medians of the rounds, and the ratio of heddle to that reader. All are
-# of the second half of a pass. heddle trains a model of one small layer, so its figure has the step in it;
-# the others hand batches over and compute nothing. `dataloader N`: N processes (0: none) of random samples by
-# an index, one read each, over HTTP by ranges of a connection that is kept; `webdataset N`: N processes of
-# shards in a row, over HTTP by curl as its documents say, with a buffer that is shuffled. A reader that is
-# not installed is a dash.
+# of the second half of a pass, but `whole_s`: seconds of all of it, from before the set is opened. heddle
+# trains a model of one small layer, so its figure has the step in it; the others hand batches over and
+# compute nothing. `heddle cache`: with data.cache, into which each shard is copied as the set is opened.
+# `dataloader N`: N processes (0: none) of random samples by an index, one read each, over HTTP by ranges of a
+# connection that is kept; `webdataset N`: N processes of shards in a row, over HTTP by curl as its documents
+# say, with a buffer that is shuffled. A reader that is not installed is a dash.
 #
 #	HD_BENCH_PYTHON    a Python with torch and webdataset (default: python3)
 #	HD_BENCH_SHARDS    shards of 1024 samples of 16 KiB (default: 8; over HTTP a quarter of them)
