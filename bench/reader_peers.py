@@ -97,7 +97,7 @@ if not os.path.exists(work + "/job.yaml") or at:
     make()
 readers = [("heddle", by_heddle)]
 if at:
-    readers += [("heddle cache", lambda: by_heddle("-s", "data.cache=" + work + "/kept"))]
+    readers += [("cached heddle", lambda: by_heddle("-s", "data.cache=" + work + "/kept"))]
 for n in (0, 4, 8, 16) if at else (0, 1, 2, 4, 8):
     readers += [("dataloader %d" % n, lambda n=n: by_dataloader(n)),
                 ("webdataset %d" % n, lambda n=n: by_webdataset(n))]
@@ -111,14 +111,14 @@ for _ in range(rounds):
             whole[name].append(time.monotonic() - since)
         except ImportError:
             got[name].append(None)
-print("%-14s %12s %8s %12s %12s %8s" % ("reader", "samples_s", "ratio", "least", "most", "whole_s"))
+print("%-17s %12s %8s %12s %12s %8s" % ("reader", "samples_s", "ratio", "least", "most", "whole_s"))
 own = statistics.median(got["heddle"])
 middle = lambda name: -1 if None in got[name] else statistics.median(got[name])
 for name, _ in sorted(readers, key=lambda r: -middle(r[0])):
     values = got[name]
     if None in values:
-        print("%-14s %12s %8s %12s %12s %8s" % ((name,) + ("-",) * 5))
+        print("%-17s %12s %8s %12s %12s %8s" % ((name,) + ("-",) * 5))
         continue
     median = statistics.median(values)
-    print("%-14s %12.0f %8.2f %12.0f %12.0f %8.1f" % (name, median, own / median, min(values), max(values),
+    print("%-17s %12.0f %8.2f %12.0f %12.0f %8.1f" % (name, median, own / median, min(values), max(values),
           statistics.median(whole[name])))

@@ -8,7 +8,7 @@
 # readers, the fastest first; columns medians of the rounds, and the ratio of heddle to that reader. All are
 # of the second half of a pass, but `whole_s`: seconds of all of it, from before the set is opened. heddle
 # trains a model of one small layer, so its figure has the step in it; the others hand batches over and
-# compute nothing. `heddle cache`: with data.cache, into which each shard is copied as the set is opened.
+# compute nothing. `cached heddle`: with data.cache, into which each shard is copied as the set is opened.
 # `dataloader N`: N processes (0: none) of random samples by an index, one read each, over HTTP by ranges of a
 # connection that is kept; `webdataset N`: N processes of shards in a row, over HTTP by curl as its documents
 # say, with a buffer that is shuffled. A reader that is not installed is a dash.
