@@ -250,21 +250,21 @@ static void what_is_in_memory_is_read_by_the_caller(void **state)
 	struct hd_blob *blob = shards->shard[0].blob;
 	const struct hd_blob_ops here = { .name = "here", .read = watched_read,
 		.read_here = watched.own->read_here };
-	const uint64_t requests = blob->requests, bytes = blob->bytes;
 	struct shard_call c = { .set = set, .first = 3, .n = 40 };
 	uint8_t byte;
 
 	(void)state;
 	blob->ops = &here;
+	const bool is = hd_blob_read_here(blob, &(struct hd_range){ 0, 1, &byte }, 1);
+	const uint64_t requests = blob->requests, bytes = blob->bytes;
 	watched.open = true;
 	call(&c);
 	assert_int_equal(c.wrong, 0);
-	if (!hd_blob_read_here(blob, &(struct hd_range){ 0, 1, &byte }, 1)) {
-		assert_int_equal(watched.ncalls, 1);
-		print_message("this file system does not say what is in memory\n");
+	if (!is) {
+		print_message("it was evicted, or this file system does not say what is in memory\n");
 	} else {
 		assert_int_equal(watched.ncalls, 0);
-		assert_true(blob->requests == requests + 41 && blob->bytes == bytes + 40 * 8 + 1);
+		assert_true(blob->requests == requests + 40 && blob->bytes == bytes + 40 * 8);
 		assert_false(hd_blob_read_here(blob, &(struct hd_range){ blob->size_bytes, 1, &byte }, 1));
 	}
 	close_watched(set);
