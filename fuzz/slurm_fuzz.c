@@ -4,7 +4,7 @@
  * squeue,
  * each ended by a line "%%"; one that begins with '+' is an answer of sbatch, with '?' a refusal, with '='
  * how many
- * places are wanted, with '@' a file of hosts. */
+ * places are wanted, with '@' a file of hosts, with ':' a time limit, with '!' the end of all. */
 #define _GNU_SOURCE        /* of the C library: memmem */
 #include <stdint.h>
 #include <stdlib.h>
@@ -54,6 +54,8 @@ static void look_at(struct hd_slurm_jobs *jobs, int64_t now_ns)
 	}
 	if (hd_slurm_jobs_waits(jobs, now_ns, why))
 		is_printable(why);
+	hd_slurm_jobs_at(jobs, why, sizeof why);
+	is_printable(why);
 }
 
 static void hosts(const char *text, size_t len)
@@ -70,22 +72,45 @@ static void hosts(const char *text, size_t len)
 	hd_arena_finish(&arena);
 }
 
+static void time_limit(const char *text, size_t len)
+{
+	char line[64] = "";
+	double s = -1;
+
+	memcpy(line, text, len < sizeof line ? len : sizeof line - 1);
+	must(hd_slurm_time(line, &s) ? s >= 0 && s < 1e12 : s == -1);
+}
+
 static void one(struct hd_slurm_jobs *jobs, const char *text, size_t len, int64_t now_ns)
 {
 	struct hd_diag diag = { "" };
 	struct hd_batch_node node;
 	char id[HD_SLURM_ID];
 
-	if (len && *text == '+' && !hd_slurm_id_parse(text + 1, len - 1, id, NULL))
-		hd_slurm_jobs_submitted(jobs, id, 3, now_ns);
-	else if (len && *text == '?')
+	switch (len ? *text : '\0') {
+	case '+':
+		if (!hd_slurm_id_parse(text + 1, len - 1, id, NULL))
+			hd_slurm_jobs_submitted(jobs, id, 3, now_ns);
+		break;
+	case '?':
 		must(hd_slurm_refusal("sbatch", text + 1, len - 1, &diag) != HD_OK && diag.text[0]);
-	else if (len && *text == '=')
+		break;
+	case '=':
 		hd_slurm_jobs_want(jobs, len > 1 ? (uint8_t)text[1] : 0, now_ns);
-	else if (len && *text == '@')
+		break;
+	case '@':
 		hosts(text + 1, len - 1);
-	else if (hd_slurm_jobs_looked(jobs, text, len, now_ns, tell, NULL, &diag))
-		must(diag.text[0]);
+		break;
+	case ':':
+		time_limit(text + 1, len - 1);
+		break;
+	case '!':
+		hd_slurm_jobs_end(jobs, now_ns);
+		break;
+	default:
+		if (hd_slurm_jobs_looked(jobs, text, len, now_ns, tell, NULL, &diag))
+			must(diag.text[0]);
+	}
 	if (!hd_slurm_node_parse(text, len, &node, NULL))
 		is_printable(node.name);
 }
