@@ -163,11 +163,14 @@ def make(name, folder, x, y, begin):
             scheduler.step()
     with open(os.path.join(folder, name + ".yaml"), "w") as f:
         f.write(f"job: {{steps: {STEPS}}}\n{MODEL}optim:\n  {optim_text}\n")
-    out = {n: p.detach().clone() for n, p in model.named_parameters()}
+    # numbers of 8 bytes first: they lie at multiples of 8
+    out = {
+        "rate": torch.tensor(rates, dtype=torch.float64),
+        "loss": torch.tensor(losses, dtype=torch.float64),
+    }
+    out.update({n: p.detach().clone() for n, p in model.named_parameters()})
     if means:
         out.update({n + ".ema": p.detach().clone() for n, p in means.module.named_parameters()})
-    out["rate"] = torch.tensor(rates, dtype=torch.float64)
-    out["loss"] = torch.tensor(losses, dtype=torch.float64)
     save(out, os.path.join(folder, name + ".safetensors"))
     print(name, f"{losses[0]:.6f} -> {losses[-1]:.6f}")
 
