@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "timeline/analyze/costs.h"
+#include "timeline/analyze/counted.h"
 #include "timeline/analyze/path.h"
 #include "timeline/analyze/replay.h"
 
@@ -139,56 +140,6 @@ static struct hd_tl_whatif alike(uint32_t process, bool work, bool reading, bool
 
 /* ---- of what kind it is ---- */
 
-/* What the counter of a process grew by, from its last value before the span to its last one inside. */
-static int64_t starved(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
-{
-	const struct hd_timeline *tl = c->tl;
-	const struct hd_tl_process *p = &tl->process[process];
-	int64_t first = -1, last = -1;
-
-	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
-		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end; i++) {
-			const struct hd_tl_event *e = &tl->event[i];
-			if (e->kind != HD_EVENT_COUNTER || e->name >= tl->nnames || e->t0 > span.t1 +
-				HD_TL_COUNTED_NS ||
-				strcmp(tl->name[e->name], HD_TL_PROCESSOR_WAIT) != 0)
-				continue;
-			if (first < 0 || e->t0 <= span.t0 + HD_TL_COUNTED_NS)
-				first = (int64_t)e->arg;
-			last = (int64_t)e->arg;
-		}
-	return last < 0 ? -1 : last - first;
-}
-
-/* What the counter of its quota was at t: between two values it grew evenly, outside them it did not. */
-static double held_at(const struct hd_tl_causes *c, uint32_t process, int64_t t)
-{
-	const struct hd_timeline *tl = c->tl;
-	const struct hd_tl_process *p = &tl->process[process];
-	const struct hd_tl_event *before = NULL, *after = NULL;
-
-	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
-		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end && !hd_tl_is_device(tl, l); i++) {
-			const struct hd_tl_event *e = &tl->event[i];
-			if (e->kind != HD_EVENT_COUNTER || e->name >= tl->nnames ||
-				strcmp(tl->name[e->name], HD_TL_QUOTA_WAIT) != 0)
-				continue;
-			if (e->t0 <= t)
-				before = e;
-			else if (!after)
-				after = e;
-		}
-	if (!before || !after)
-		return before ? (double)before->arg : after ? (double)after->arg : 0;
-	return (double)before->arg + ((double)after->arg - (double)before->arg) * (double)(t - before->t0) /
-		(double)(after->t0 - before->t0);
-}
-
-static int64_t held(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
-{
-	return (int64_t)(held_at(c, process, span.t1) - held_at(c, process, span.t0));
-}
-
 static bool shares_host(const struct hd_tl_causes *c, uint32_t process)
 {
 	for (uint32_t p = 0; p < c->tl->nprocesses; p++)
@@ -198,52 +149,13 @@ static bool shares_host(const struct hd_tl_causes *c, uint32_t process)
 	return false;
 }
 
-/* The newest word on it that came until then. */
-static bool has_notice(const struct hd_tl_causes *c, uint32_t process, int64_t until)
-{
-	const struct hd_timeline *tl = c->tl;
-	int64_t at = INT64_MIN;
-	bool has = false;
-
-	for (uint64_t i = 0; i < tl->nevents; i++) {
-		const struct hd_tl_event *e = &tl->event[i];
-		if (e->kind != HD_EVENT_MARK || e->t0 > until || e->t0 < at || e->name >= tl->nnames ||
-			(tl->lane[e->lane].process != process && e->instr != tl->process[process].worker))
-			continue;
-		const bool given = strcmp(tl->name[e->name], HD_TL_PREEMPT) == 0;
-		if (!given && strcmp(tl->name[e->name], HD_TL_WITHDRAWN) != 0)
-			continue;
-		has = given;
-		at = e->t0;
-	}
-	return has;
-}
-
-/* How long it stood still, by its heartbeat. */
-static int64_t stopped(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
-{
-	const struct hd_timeline *tl = c->tl;
-	const struct hd_tl_process *p = &tl->process[process];
-	int64_t ns = 0;
-
-	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
-		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end && !hd_tl_is_device(tl, l); i++) {
-			const struct hd_tl_event *e = &tl->event[i];
-			const struct hd_tl_span s = hd_tl_clip((struct hd_tl_span){ e->t0, e->t1 }, span);
-			if (e->kind == HD_EVENT_OP && e->name < tl->nnames &&
-				strcmp(tl->name[e->name], HD_TL_STOPPED) == 0)
-				ns += s.t1 - s.t0;
-		}
-	return ns;
-}
-
 /* Rule e. */
 static bool find_stopped(const struct hold_judge *j, struct hd_tl_span span, struct hd_tl_straggler *s)
 {
 	int64_t most = 0, second = 0;
 
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++) {
-		const int64_t ns = computes(j->causes, p) ? stopped(j->causes, p, span) : 0;
+		const int64_t ns = computes(j->causes, p) ? hd_tl_stopped_ns(j->causes, p, span) : 0;
 		if (ns > most) {
 			second = most;
 			most = ns;
@@ -350,23 +262,14 @@ static bool starves_transfers(const struct hold_judge *j, uint32_t process, cons
 	return shares_host(j->causes, process) && 4 * (double)left >= 3 * gain * (double)(span.t1 - span.t0);
 }
 
-static bool has_heartbeat(const struct hd_timeline *tl, uint32_t process)
-{
-	const struct hd_tl_process *p = &tl->process[process];
-
-	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
-		if (!hd_tl_is_device(tl, l) && strcmp(tl->lane[l].name, HD_TL_HEARTBEAT) == 0)
-			return true;
-	return false;
-}
-
 /* A long stretch of one instruction may be many short ones in which it had no processor: its heartbeat knows,
  * where it is recorded. */
 static bool pauses(const struct hold_judge *j, uint32_t process, const struct hold_excess *x,
 	struct hd_tl_span span)
 {
 	return x->whole > 0 && 2 * x->whole >= x->all && 2 * more_of(j, j->held, process) < x->all &&
-		(!has_heartbeat(j->causes->tl, process) || 2 * stopped(j->causes, process, span) >= x->whole);
+		(!hd_tl_has_heartbeat(j->causes->tl, process) ||
+			2 * hd_tl_stopped_ns(j->causes, process, span) >= x->whole);
 }
 
 /* *is: not by rule d */
@@ -390,7 +293,7 @@ static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_h
 	*is = *cause != HD_TL_HOLD_LINK || !starves_transfers(j, process, &x, channels, span);
 	if (*cause != HD_TL_HOLD_COMPUTE)
 		return HD_OK;
-	if (has_notice(j->causes, process, span.t1))
+	if (hd_tl_has_notice(j->causes, process, span.t1))
 		*cause = HD_TL_HOLD_PREEMPTION;
 	else if (pauses(j, process, &x, span))
 		*cause = HD_TL_HOLD_PAUSED;
@@ -463,7 +366,8 @@ static void find_held(const struct hold_judge *j, struct hd_tl_span span, struct
 	if (more * 100 <= 2 * HD_TL_STRAGGLER_PERCENT * (span.t1 - span.t0))
 		return;
 	to->straggler[to->n++] = (struct hd_tl_straggler){ .process = first, .share = j->share[first],
-		.cause = has_notice(j->causes, first, span.t1) ? HD_TL_HOLD_PREEMPTION : HD_TL_HOLD_COMPUTE,
+		.cause = hd_tl_has_notice(j->causes, first, span.t1) ? HD_TL_HOLD_PREEMPTION :
+			HD_TL_HOLD_COMPUTE,
 		.gain = (double)more / (double)(span.t1 - span.t0) };
 }
 
@@ -477,8 +381,8 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 		return err;
 	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
 	for (uint32_t p = 0; p < n; p++) {
-		j->starved[p] = starved(j->causes, p, span);
-		j->held[p] = held(j->causes, p, span);
+		j->starved[p] = hd_tl_starved_ns(j->causes, p, span);
+		j->held[p] = hd_tl_held_ns(j->causes, p, span);
 	}
 	for (uint32_t p = 0; p < n && !err; p++)
 		if (computes(j->causes, p))

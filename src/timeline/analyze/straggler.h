@@ -51,17 +51,7 @@
 #include "timeline/analyze/causes.h"
 
 enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_LEAST = 5, HD_TL_STRAGGLER_PERCENT = 5,
-       HD_TL_PAUSE_NS = 200000000,       /* periods of quotas are 100 ms */
-       HD_TL_COUNTED_NS = 1000000 };     /* a counter is written a little after the step that it ends */
-/* names of events: a mark by its process, or with its worker as instr; an interval of its heartbeat */
-#define HD_TL_PREEMPT "preempt"
-#define HD_TL_WITHDRAWN "preempt withdrawn"
-#define HD_TL_STOPPED "stopped"
-/* name of its lane, which is there where it is recorded, stopped or not */
-#define HD_TL_HEARTBEAT "heartbeat"
-/* names of counters: ns since its thread began, since its recording did */
-#define HD_TL_PROCESSOR_WAIT "processor wait"
-#define HD_TL_QUOTA_WAIT "quota wait"
+       HD_TL_PAUSE_NS = 200000000 };     /* periods of quotas are 100 ms */
 
 /*        id           text */
 #define HD_TL_HOLDS(X)                     \

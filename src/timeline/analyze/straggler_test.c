@@ -1,5 +1,6 @@
 #include "timeline/analyze/straggler.h"
 
+#include "timeline/analyze/counted.h"
 #include "timeline/analyze/testing_train.h"
 #include "tests/check.h"
 
