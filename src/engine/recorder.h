@@ -36,8 +36,11 @@
  *    lies ready for hd_recorder_said(). A disk that is full ends a trace, nothing else.
  *    It also wakes each HD_RECORDER_BEAT_NS: where that is later by HD_RECORDER_STOPPED_NS, and not for want
  *    of a processor, the process stood still (SIGSTOP, a machine that was frozen), and an OP "stopped" in its
- *    lane says from when to when. COUNTER "quota wait" there, whenever it grew: ns that quotas of its control
- *    groups held the process back (sys/usage.h), looked at each HD_RECORDER_HELD_NS.
+ *    lane says from when to when. COUNTER "stops" there, whenever it grew: all that it woke late by, not for
+ *    want of a processor, and by HD_RECORDER_LATE_NS and more at a time, ns: a sample of shorter stops
+ *    (cpulimit stops a process for a part of each 0.1 s). COUNTER "quota wait" there, whenever it grew: ns
+ *    that quotas of its control groups held the process back (sys/usage.h). Both are looked at each
+ *    HD_RECORDER_HELD_NS.
  * 7. A fault of the process (sys/signal.h) leaves a mark and the state in the file.
  *
  * Ownership: open/close; close says that the process ended by itself. */
@@ -50,7 +53,8 @@
 #include "sys/file.h"
 
 enum { HD_RECORDER_KEEP = 3, HD_WAIT_FELT_NS = 1000, HD_RECORDER_BEAT_NS = 50000000,
-       HD_RECORDER_STOPPED_NS = 200000000, HD_RECORDER_COUNTED_NS = 2000000,
+       HD_RECORDER_STOPPED_NS = 200000000, HD_RECORDER_LATE_NS = 2000000,
+       HD_RECORDER_COUNTED_NS = 2000000,
        HD_RECORDER_HELD_NS = 200000000 };
 #define HD_RECORDER_COORDINATOR UINT32_MAX       /* as spec.worker: a file "coordinator" without devices */
 
@@ -93,7 +97,8 @@ enum hd_recorder_lane {
 	X(SIGNAL,      "signal")                                                                               \
 	X(STOPPED,     "stopped")                                                                              \
 	X(WAITED,      "processor wait")                                                                       \
-	X(HELD,        "quota wait")
+	X(HELD,        "quota wait")                                                                           \
+	X(STOPS,       "stops")
 
 enum hd_recorder_name {
 #define X(id, text) HD_RECORDED_##id,

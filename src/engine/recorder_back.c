@@ -301,38 +301,47 @@ static void beat(struct hd_recorder *r, struct hd_clock *clock, int64_t due)
 
 	if (!hd_usage_read(&b->usage, &ran_ns, &b->waited_ns))
 		b->waited_ns = before_ns;
-	if (late_ns - (int64_t)(b->waited_ns - before_ns) >= HD_RECORDER_STOPPED_NS)
+	const int64_t still_ns = late_ns - (int64_t)(b->waited_ns - before_ns);
+	b->stops_ns += still_ns >= HD_RECORDER_LATE_NS ? (uint64_t)still_ns : 0;
+	if (still_ns >= HD_RECORDER_STOPPED_NS)
 		hd_recorder_span(r, HD_RECORDER_BEAT, HD_RECORDED_STOPPED, hd_recorder_now(r) -
 			(uint64_t)late_ns, 0);
 }
 
-static void count_held(struct hd_recorder *r, uint64_t at, uint64_t ns)
+static void put_count(struct hd_recorder *r, enum hd_recorder_name name, uint64_t at, uint64_t ns)
 {
 	hd_ring_put_event(hd_recorder_ring(r, HD_RECORDER_BEAT), &(struct hd_event){ .t0 = at, .arg = ns,
-		.kind = HD_EVENT_COUNTER, .name = r->name[HD_RECORDED_HELD] });
+		.kind = HD_EVENT_COUNTER, .name = r->name[name] });
 }
 
 /* While it does not grow nothing is written; then the last time at which it had not is. */
-static void look_at_quota(struct hd_recorder *r)
+static void count(struct hd_recorder *r, struct hd_recorder_count *c, enum hd_recorder_name name,
+	uint64_t now, uint64_t ns)
 {
-	struct hd_throttle *h = &r->back.held;
-	const uint64_t now = hd_recorder_now(r), before = h->ns;
-	uint64_t said;
-
-	if (r->back.held_looked && now - r->back.held_looked < HD_RECORDER_HELD_NS)
-		return;
-	r->back.held_looked = now;
-	if (!hd_throttle_read(&said))
-		return;
-	hd_throttle_grow(h, said, now);
-	if (h->ns == before) {
-		r->back.held_before = now;
+	if (ns == c->ns) {
+		c->before = now;
 		return;
 	}
-	if (r->back.held_before)
-		count_held(r, r->back.held_before, before);
-	r->back.held_before = 0;
-	count_held(r, now, h->ns);
+	if (c->before)
+		put_count(r, name, c->before, c->ns);
+	*c = (struct hd_recorder_count){ .ns = ns };
+	put_count(r, name, now, ns);
+}
+
+static void look_at_counts(struct hd_recorder *r)
+{
+	struct hd_recorder_back *b = &r->back;
+	const uint64_t now = hd_recorder_now(r);
+	uint64_t said;
+
+	if (b->counted && now - b->counted < HD_RECORDER_HELD_NS)
+		return;
+	b->counted = now;
+	count(r, &b->stops_count, HD_RECORDED_STOPS, now, b->stops_ns);
+	if (!hd_throttle_read(&said))
+		return;
+	hd_throttle_grow(&b->held, said, now);
+	count(r, &b->held_count, HD_RECORDED_HELD, now, b->held.ns);
 }
 
 static void run(void *user)
@@ -361,7 +370,7 @@ static void run(void *user)
 		hd_lock_give(&b->lock);
 		if (ticks)
 			hd_ticks_measure(&r->ticks);
-		look_at_quota(r);         /* without the lock: files that may be slow to read */
+		look_at_counts(r);        /* without the lock: files that may be slow to read */
 		drain(r);
 		if (dump)
 			snapshot(r, "asked for");

@@ -19,6 +19,9 @@
 
 enum { HD_RECORDER_PATH = 1024, HD_RECORDER_USUAL = 15, HD_RECORDER_COPY = 4096 };
 
+/* Of a count that is written when it grows. ns: as it was last seen, before: when it had last not grown. */
+struct hd_recorder_count { uint64_t ns, before; };
+
 /* Of the thread behind a recording, but for what the lock guards: quit, dump, said. */
 struct hd_recorder_back {
 	struct hd_thread thread;
@@ -35,8 +38,9 @@ struct hd_recorder_back {
 	struct hd_drain *drain; uint64_t lost;    /* owned; lost: slots that it missed, as was said */
 	struct hd_flight_view view;
 	struct hd_usage usage; uint64_t waited_ns;               /* of its thread */
-	/* before: when it had last not grown; looked: when it was read, or could not be */
-	struct hd_throttle held; uint64_t held_before, held_looked;
+	uint64_t stops_ns;
+	struct hd_throttle held;
+	struct hd_recorder_count stops_count, held_count; uint64_t counted;   /* when they were looked at */
 	int dumps;                        /* SIGQUITs seen */
 	uint64_t stalled;                 /* begin of the step that was taken too long; 0 */
 	uint64_t buffer[HD_RECORDER_COPY];

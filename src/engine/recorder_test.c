@@ -648,6 +648,69 @@ static void what_a_trace_without_an_end_misses_is_said(void **state)
 	hd_recorder_close(recorder);
 }
 
+/* The newest value of the counter; 0: there is none yet. */
+static uint64_t stops_of(const char *name)
+{
+	struct hd_flight_view view;
+	struct hd_arena arena;
+	struct seen seen;
+	uint8_t slot[64][HD_SLOT_BYTES];
+	uint64_t ns = 0;
+	uint32_t n;
+
+	hd_arena_init(&arena, 0);
+	read_back(name, &view, &seen, &arena);
+	struct hd_ring_reader reader;
+	const uint32_t beat = view.info.nrings - HD_RECORDER_NLANES + HD_RECORDER_BEAT;
+	hd_ring_read_begin(&reader, view.ring[beat].memory, view.ring[beat].nslots);
+	while ((n = hd_ring_read(&reader, slot, 64)) > 0)
+		for (uint32_t i = 0; i < n; i++) {
+			struct hd_event e;
+			if (!hd_event_get(slot[i], &e))
+				continue;
+			if (e.kind == HD_EVENT_COUNTER && !strcmp(hd_names_text(view.names, view.names_used,
+				e.name), "stops"))
+				ns = e.arg;
+		}
+	hd_arena_finish(&arena);
+	return ns;
+}
+
+/* Each for a tenth of what is an OP of its own. */
+static void stops_for_short_are_counted(void **state)
+{
+	const int64_t enough = HD_RECORDER_STOPPED_NS;
+	struct hd_clock clock;
+	int64_t stopped = 0;
+	int gate[2], status;
+	char ready;
+
+	(void)state;
+	hd_clock_real(&clock);
+	assert_int_equal(pipe(gate), 0);
+	const pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)open_recorder(1, 1 << 16);
+		_exit(write(gate[1], "r", 1) == 1 && pause() == -1);
+	}
+	assert_int_equal(read(gate[0], &ready, 1), 1);
+	while ((int64_t)stops_of("3.hdfr") < enough && stopped < 500 * enough) {
+		const int64_t began = hd_clock_now_ns(&clock);
+		kill(child, SIGSTOP);
+		hd_clock_wait_until(&clock, began + HD_RECORDER_STOPPED_NS / 10);
+		kill(child, SIGCONT);
+		stopped += hd_clock_now_ns(&clock) - began;
+		hd_clock_wait_until(&clock, hd_clock_now_ns(&clock) + 1000000);
+	}
+	kill(child, SIGKILL);
+	assert_true(waitpid(child, &status, 0) == child);
+	close(gate[0]);
+	close(gate[1]);
+	CHECK((int64_t)stops_of("3.hdfr") >= enough, "of %lld ms that it was stopped",
+		(long long)(stopped / 1000000));
+}
+
 #ifdef HD_FAILPOINTS
 /* By a clock that runs some thousand times as fast: five of its seconds are soon over. */
 static void a_step_that_stands_still_is_copied(void **state)
@@ -755,6 +818,7 @@ int main(void)
 		drop_folder),
 		cmocka_unit_test_setup_teardown(a_step_that_is_begun_again_is_marked, make_folder,
 			drop_folder),
+		cmocka_unit_test_setup_teardown(stops_for_short_are_counted, make_folder, drop_folder),
 #ifdef HD_FAILPOINTS
 		cmocka_unit_test_setup_teardown(a_step_that_stands_still_is_copied, make_folder,
 			drop_folder),
