@@ -22,8 +22,8 @@ int64_t hd_tl_starved_ns(const struct hd_tl_causes *c, uint32_t process, struct 
 	return last < 0 ? -1 : last - first;
 }
 
-/* What the counter of its quota was at t. */
-static double held_at(const struct hd_tl_causes *c, uint32_t process, int64_t t)
+/* What the counter was at t. */
+static double count_at(const struct hd_tl_causes *c, uint32_t process, const char *name, int64_t t)
 {
 	const struct hd_timeline *tl = c->tl;
 	const struct hd_tl_process *p = &tl->process[process];
@@ -33,7 +33,7 @@ static double held_at(const struct hd_tl_causes *c, uint32_t process, int64_t t)
 		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end && !hd_tl_is_device(tl, l); i++) {
 			const struct hd_tl_event *e = &tl->event[i];
 			if (e->kind != HD_EVENT_COUNTER || e->name >= tl->nnames ||
-				strcmp(tl->name[e->name], HD_TL_QUOTA_WAIT) != 0)
+				strcmp(tl->name[e->name], name) != 0)
 				continue;
 			if (e->t0 <= t)
 				before = e;
@@ -46,9 +46,19 @@ static double held_at(const struct hd_tl_causes *c, uint32_t process, int64_t t)
 		(double)(after->t0 - before->t0);
 }
 
+static int64_t grown(const struct hd_tl_causes *c, uint32_t process, const char *name, struct hd_tl_span span)
+{
+	return (int64_t)(count_at(c, process, name, span.t1) - count_at(c, process, name, span.t0));
+}
+
 int64_t hd_tl_held_ns(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
 {
-	return (int64_t)(held_at(c, process, span.t1) - held_at(c, process, span.t0));
+	return grown(c, process, HD_TL_QUOTA_WAIT, span);
+}
+
+int64_t hd_tl_stops_ns(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+{
+	return grown(c, process, HD_TL_STOPS, span);
 }
 
 bool hd_tl_has_notice(const struct hd_tl_causes *c, uint32_t process, int64_t until)
@@ -96,4 +106,17 @@ bool hd_tl_has_heartbeat(const struct hd_timeline *tl, uint32_t process)
 		if (!hd_tl_is_device(tl, l) && strcmp(tl->lane[l].name, HD_TL_HEARTBEAT) == 0)
 			return true;
 	return false;
+}
+
+uint64_t hd_tl_instructions(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span)
+{
+	const struct hd_timeline *tl = c->tl;
+	const struct hd_tl_process *p = &tl->process[process];
+	uint64_t n = 0;
+
+	for (uint32_t l = p->lane_begin; l < p->lane_end; l++)
+		for (uint64_t i = tl->lane[l].begin; i < tl->lane[l].end && hd_tl_is_device(tl, l); i++)
+			n += tl->event[i].kind == HD_EVENT_OP && tl->event[i].t0 >= span.t0 &&
+				tl->event[i].t1 <= span.t1;
+	return n;
 }

@@ -258,3 +258,26 @@ enum hd_err hd_tl_blame(const struct hd_tl_causes *c, uint32_t lane, struct hd_t
 	give(&b, lane, span, 0);
 	return HD_OK;
 }
+
+enum hd_err hd_tl_waited_for(const struct hd_tl_causes *c, uint32_t process, struct hd_tl_span span,
+	struct hd_arena *scratch, double *part, struct hd_diag *diag)
+{
+	const size_t n = (size_t)c->tl->nprocesses * HD_TL_NPARTS;
+	int64_t waited = 0, time = 0;
+
+	for (uint32_t l = 0; l < c->tl->nlanes; l++) {
+		if (c->tl->lane[l].process == process || c->begin[l] == c->begin[l + 1])
+			continue;
+		hd_arena_reset(scratch);
+		int64_t *ns = hd_arena_take(scratch, n, sizeof *ns);
+		if (!ns)
+			return hd_fail(diag, HD_E_NOMEM, "no memory for %u processes", c->tl->nprocesses);
+		enum hd_err err = hd_tl_blame(c, l, span, ns, scratch, diag);
+		if (err)
+			return err;
+		waited += ns[(size_t)process * HD_TL_NPARTS + HD_TL_PART_WORK];
+		time += span.t1 - span.t0;
+	}
+	*part = time > 0 ? (double)waited / (double)time : 0;
+	return HD_OK;
+}

@@ -39,4 +39,9 @@ HD_MUST_USE enum hd_err hd_tl_path_of(const struct hd_tl_causes *causes, uint64_
 HD_MUST_USE enum hd_err hd_tl_blame(const struct hd_tl_causes *causes, uint32_t lane, struct hd_tl_span span,
 	int64_t *ns, struct hd_arena *arena, struct hd_diag *diag);
 
+/* What part of its time the devices of the other processes waited for what this one computed, by blame.
+ * scratch: for the call; it is reset. */
+HD_MUST_USE enum hd_err hd_tl_waited_for(const struct hd_tl_causes *causes, uint32_t process,
+	struct hd_tl_span span, struct hd_arena *scratch, double *part, struct hd_diag *diag);
+
 #endif

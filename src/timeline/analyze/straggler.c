@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "timeline/analyze/costs.h"
 #include "timeline/analyze/counted.h"
+#include "timeline/analyze/excess.h"
 #include "timeline/analyze/path.h"
 #include "timeline/analyze/replay.h"
 
@@ -29,6 +29,7 @@ struct hold_judge {
 	int64_t *starved, *held;          /* [nprocesses] */
 	int64_t *of, total;               /* [nprocesses] of paths: ns; of all */
 	uint32_t nsteps, ncompute;
+	uint64_t *nops;                   /* [nprocesses] instructions */
 };
 
 static bool computes(const struct hd_tl_causes *c, uint32_t process)
@@ -105,19 +106,24 @@ static enum hd_err gain_of(struct hold_judge *j, struct hd_tl_whatif whatif, dou
 	return gain_in(j, j->range, whatif, gain);
 }
 
+static struct hd_tl_range quarter(const struct hold_judge *j, uint64_t k)
+{
+	const uint64_t n = j->range.last - j->range.first + 1;
+
+	assert(n >= HD_TL_STRAGGLER_LEAST && k < QUARTERS);
+	return (struct hd_tl_range){ j->range.first + n * k / QUARTERS, j->range.first + n * (k + 1) /
+		QUARTERS - 1 };
+}
+
 /* What is left of the gain when twice its standard error, by the quarters of the steps, is taken off: is it
  * more than so many percent? */
 static enum hd_err lasts(struct hold_judge *j, struct hd_tl_whatif whatif, int percent, bool *does)
 {
-	const uint64_t n = j->range.last - j->range.first + 1;
 	double gain[QUARTERS] = { 0 }, mean = 0, squares = 0;
 	enum hd_err err = HD_OK;
 
-	assert(n >= HD_TL_STRAGGLER_LEAST);
 	for (uint64_t k = 0; k < QUARTERS && !err; k++) {
-		const struct hd_tl_range part = { j->range.first + n * k / QUARTERS,
-			j->range.first + n * (k + 1) / QUARTERS - 1 };
-		err = gain_in(j, part, whatif, &gain[k]);
+		err = gain_in(j, quarter(j, k), whatif, &gain[k]);
 		mean += gain[k] / QUARTERS;
 	}
 	for (int k = 0; k < QUARTERS; k++)
@@ -149,13 +155,14 @@ static bool shares_host(const struct hd_tl_causes *c, uint32_t process)
 	return false;
 }
 
-/* Rule e. */
-static bool find_stopped(const struct hold_judge *j, struct hd_tl_span span, struct hd_tl_straggler *s)
+/* Rule e, of which measure of standing still. */
+static bool stands_still(const struct hold_judge *j, struct hd_tl_span span, int64_t (*measure)(const struct
+	hd_tl_causes *causes, uint32_t process, struct hd_tl_span span), struct hd_tl_straggler *s)
 {
 	int64_t most = 0, second = 0;
 
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++) {
-		const int64_t ns = computes(j->causes, p) ? hd_tl_stopped_ns(j->causes, p, span) : 0;
+		const int64_t ns = computes(j->causes, p) ? measure(j->causes, p, span) : 0;
 		if (ns > most) {
 			second = most;
 			most = ns;
@@ -190,63 +197,14 @@ static int64_t more_starved(const struct hold_judge *j, uint32_t process)
 	return starved > held ? starved - (held > 0 ? held : 0) : 0;
 }
 
-/* What of the process's own time is more than the others': of its instructions, which may be less, of the
- * rest, and of both. */
-struct hold_excess {
-	int64_t net, others, rest;        /* others: what these instructions take them */
-	int64_t all, whole;               /* whole: and lies in stretches as of a pause */
-};
-
-static void excess_of(const struct hd_tl_costs *costs, const struct hd_tl_slice *s, struct hold_excess *x)
+static enum hd_err look_at(const struct hold_judge *j, uint32_t process, struct hd_tl_span span,
+	struct hd_tl_excess *x)
 {
-	struct hd_tl_cut cut[HD_TL_CUTS];
-	int64_t more = 0;
-
-	if (s->part == HD_TL_PART_WORK) {
-		const int64_t others = costs->others[s->event], own = costs->own[s->event];
-		if (others < 0)
-			return;
-		/* of an instruction in pieces each has its part of it */
-		more = (int64_t)((double)(own - others) * (double)(s->t1 - s->t0) / (double)own);
-		x->net += more;
-		x->others += s->t1 - s->t0 - more;
-		if (own <= others)
-			return;
-		x->all += more;
-		x->whole += more >= HD_TL_PAUSE_NS && others < HD_TL_PAUSE_NS ? more : 0;
-		return;
-	}
-	for (uint32_t k = 0, n = hd_tl_slice_cut(costs->causes, s, cut); k < n; k++) {
-		if (cut[k].part == HD_TL_PART_PEER_LATE || cut[k].part == HD_TL_PART_DATA || cut[k].part ==
-			HD_TL_PART_ORDER || cut[k].part == HD_TL_PART_QUEUE || cut[k].part == HD_TL_PART_WIRE)
-			continue;
-		const int64_t ns = cut[k].span.t1 - cut[k].span.t0;
-		more = ns - (int64_t)((double)ns * costs->factor[cut[k].part]);
-		x->rest += more;
-		x->all += more;
-		x->whole += ns >= HD_TL_PAUSE_NS ? more : 0;
-	}
-}
-
-static enum hd_err look_at(struct hold_judge *j, uint32_t process, struct hd_tl_span span,
-	struct hold_excess *x)
-{
-	const struct hd_tl_causes *c = j->causes;
-	const struct hd_tl_process *p = &c->tl->process[process];
-	struct hd_tl_costs costs;
-
-	*x = (struct hold_excess){ 0 };
-	hd_arena_reset(j->scratch);
-	enum hd_err err = hd_tl_costs_of(c, span, process, j->scratch, &costs, j->diag);
-	for (uint32_t l = p->lane_begin; l < p->lane_end && !err; l++)
-		for (uint64_t i = c->begin[l]; i < c->begin[l + 1]; i++)
-			if (c->slice[i].t0 >= span.t0 && c->slice[i].t1 <= span.t1)
-				excess_of(&costs, &c->slice[i], x);
-	return err;
+	return hd_tl_excess_of(j->causes, process, span, j->scratch, x, j->diag);
 }
 
 /* Rule d. */
-static bool starves(const struct hold_judge *j, uint32_t process, const struct hold_excess *x)
+static bool starves(const struct hold_judge *j, uint32_t process, const struct hd_tl_excess *x)
 {
 	return shares_host(j->causes, process) &&
 		4 * more_starved(j, process) >= 3 * (x->net > x->rest ? x->net : (x->net + x->rest) / 2);
@@ -254,7 +212,7 @@ static bool starves(const struct hold_judge *j, uint32_t process, const struct h
 
 /* The same of transfers, which need a thread of the process to run: by what instructions have not taken of
  * that. */
-static bool starves_transfers(const struct hold_judge *j, uint32_t process, const struct hold_excess *x,
+static bool starves_transfers(const struct hold_judge *j, uint32_t process, const struct hd_tl_excess *x,
 	double gain, struct hd_tl_span span)
 {
 	const int64_t left = more_starved(j, process) - (x->net > 0 ? x->net : 0);
@@ -264,7 +222,7 @@ static bool starves_transfers(const struct hold_judge *j, uint32_t process, cons
 
 /* A long stretch of one instruction may be many short ones in which it had no processor: its heartbeat knows,
  * where it is recorded. */
-static bool pauses(const struct hold_judge *j, uint32_t process, const struct hold_excess *x,
+static bool pauses(const struct hold_judge *j, uint32_t process, const struct hd_tl_excess *x,
 	struct hd_tl_span span)
 {
 	return x->whole > 0 && 2 * x->whole >= x->all && 2 * more_of(j, j->held, process) < x->all &&
@@ -272,12 +230,35 @@ static bool pauses(const struct hold_judge *j, uint32_t process, const struct ho
 			2 * hd_tl_stopped_ns(j->causes, process, span) >= x->whole);
 }
 
-/* *is: not by rule d */
-static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_hold *cause, bool *is)
+/* Is what its transfers gain for want of a processor? */
+static bool lacks(const struct hold_judge *j, uint32_t process, const struct hd_tl_excess *x, double channels,
+	struct hd_tl_span span)
 {
-	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
+	const int64_t ns = span.t1 - span.t0;
+	struct hd_tl_straggler still;
+
+	return (x->net >= x->others && 100 * x->net > 2 * HD_TL_STRAGGLER_PERCENT * ns) ||
+		2 * (double)more_of(j, j->held, process) >= channels * (double)ns ||
+		(stands_still(j, span, hd_tl_stops_ns, &still) && still.process == process);
+}
+
+/* Of what computes slowly. *is: not by rule d */
+static enum hd_tl_hold why_slow(const struct hold_judge *j, uint32_t process, const struct hd_tl_excess *x,
+	struct hd_tl_span span, bool *is)
+{
+	const bool notice = hd_tl_has_notice(j->causes, process, span.t1);
+
+	*is = notice || !starves(j, process, x);
+	return notice ? HD_TL_HOLD_PREEMPTION : pauses(j, process, x, span) ? HD_TL_HOLD_PAUSED :
+		HD_TL_HOLD_COMPUTE;
+}
+
+/* *is: not by rule d */
+static enum hd_err cause_of(struct hold_judge *j, uint32_t process, struct hd_tl_span span,
+	enum hd_tl_hold *cause, bool *is)
+{
 	double work, reading, channels;
-	struct hold_excess x;
+	struct hd_tl_excess x;
 	enum hd_err err = gain_of(j, alike(process, true, false, false), &work);
 
 	if (!err)
@@ -288,23 +269,31 @@ static enum hd_err cause_of(struct hold_judge *j, uint32_t process, enum hd_tl_h
 		err = look_at(j, process, span, &x);
 	if (err)
 		return err;
-	*cause = reading > work && reading > channels ? HD_TL_HOLD_IO : channels > work && x.net < x.others ?
-		HD_TL_HOLD_LINK : HD_TL_HOLD_COMPUTE;
-	*is = *cause != HD_TL_HOLD_LINK || !starves_transfers(j, process, &x, channels, span);
-	if (*cause != HD_TL_HOLD_COMPUTE)
-		return HD_OK;
-	if (hd_tl_has_notice(j->causes, process, span.t1))
-		*cause = HD_TL_HOLD_PREEMPTION;
-	else if (pauses(j, process, &x, span))
-		*cause = HD_TL_HOLD_PAUSED;
-	*is = *cause == HD_TL_HOLD_PREEMPTION || !starves(j, process, &x);
+	const bool link = channels > work && !lacks(j, process, &x, channels, span);
+	*cause = reading > work && reading > channels ? HD_TL_HOLD_IO : link ? HD_TL_HOLD_LINK :
+		HD_TL_HOLD_COMPUTE;
+	if (*cause == HD_TL_HOLD_COMPUTE)
+		*cause = why_slow(j, process, &x, span, is);
+	else
+		*is = *cause == HD_TL_HOLD_IO || !starves_transfers(j, process, &x, channels, span);
 	return HD_OK;
+}
+
+/* Has it a quarter more to do than each other one? */
+static bool has_more_to_do(const struct hold_judge *j, uint32_t process)
+{
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses; p++)
+		if (p != process && 4 * j->nops[process] <= 5 * j->nops[p])
+			return false;
+	return true;
 }
 
 /* Rule b. */
 static int least_of(const struct hold_judge *j, uint32_t process)
 {
-	return (j->ncompute > 2 && 3 * j->led[process] >= 2 * j->nsteps ? 1 : 2) * HD_TL_STRAGGLER_PERCENT;
+	const bool leads = j->ncompute > 2 && 3 * j->led[process] >= 2 * j->nsteps;
+
+	return (leads && !has_more_to_do(j, process) ? 1 : 2) * HD_TL_STRAGGLER_PERCENT;
 }
 
 static bool stands_out(const struct hold_judge *j, uint32_t process)
@@ -315,14 +304,84 @@ static bool stands_out(const struct hold_judge *j, uint32_t process)
 	return 2 * j->led[process] > j->nsteps && j->gain[process] * 100 > least_of(j, process);
 }
 
+/* Rules a to d: by c there is one at most. */
+static enum hd_err find_by_gain(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses && !err; p++) {
+		if (!stands_out(j, p))
+			continue;
+		struct hd_tl_straggler s = { .process = p, .share = j->share[p], .gain = j->gain[p] };
+		bool is = false;
+		err = lasts(j, alike(p, true, true, true), least_of(j, p), &is);
+		if (!err && is)
+			err = cause_of(j, p, span, &s.cause, &is);
+		if (!err && is)
+			to->straggler[to->n++] = s;
+	}
+	return err;
+}
+
+/* Do its instructions take several times what they take the others, in each quarter of the steps? */
+static enum hd_err computes_slowly(struct hold_judge *j, uint32_t process, bool *does)
+{
+	enum hd_err err = HD_OK;
+
+	*does = true;
+	for (uint64_t k = 0; k < QUARTERS && !err && *does; k++) {
+		struct hd_tl_excess x;
+		err = look_at(j, process, hd_tl_range_span(j->causes->tl, quarter(j, k)), &x);
+		*does = !err && x.net > (HD_TL_SLOW_TIMES - 1) * x.others;
+	}
+	return err;
+}
+
+/* Rule h. */
+static enum hd_err find_slow(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+{
+	enum hd_err err = HD_OK;
+
+	for (uint32_t p = 0; p < j->causes->tl->nprocesses && !err && !to->n; p++) {
+		struct hd_tl_straggler s = { .process = p, .share = j->share[p] };
+		struct hd_tl_excess x;
+		bool is = computes(j->causes, p) && 2 * j->led[p] > j->nsteps;
+		if (is)
+			err = computes_slowly(j, p, &is);
+		if (!err && is)
+			err = hd_tl_waited_for(j->causes, p, span, j->scratch, &s.gain, j->diag);
+		if (!err && is)
+			err = look_at(j, p, span, &x);
+		if (err || !is)
+			continue;
+		s.gain *= (double)x.net / (double)(x.net + x.others);
+		s.cause = why_slow(j, p, &x, span, &is);
+		if (is && 100 * s.gain > 2 * HD_TL_STRAGGLER_PERCENT)
+			to->straggler[to->n++] = s;
+	}
+	return err;
+}
+
+/* Rule i. */
+static enum hd_err find_by_stops(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+{
+	struct hd_tl_straggler s;
+
+	if (!stands_still(j, span, hd_tl_stops_ns, &s) || 2 * j->led[s.process] <= j->nsteps)
+		return HD_OK;
+	s.cause = hd_tl_has_notice(j->causes, s.process, span.t1) ? HD_TL_HOLD_PREEMPTION :
+		HD_TL_HOLD_COMPUTE;
+	to->straggler[to->n++] = s;
+	return HD_OK;
+}
+
 /* Rule f, of one kind of cost. */
 static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum hd_tl_hold cause,
-	struct hd_tl_stragglers *to)
+	struct hd_tl_span span, struct hd_tl_stragglers *to)
 {
 	double most = 0, second = 0, gain = 0;
-	const struct hd_tl_span span = hd_tl_range_span(j->causes->tl, j->range);
 	struct hd_tl_straggler s = { .cause = cause };
-	struct hold_excess x;
+	struct hd_tl_excess x;
 	enum hd_err err = HD_OK;
 
 	for (uint32_t p = 0; p < j->causes->tl->nprocesses && !err; p++) {
@@ -344,7 +403,8 @@ static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum 
 		err = lasts(j, kind, 2 * HD_TL_STRAGGLER_PERCENT, &does);
 	if (!err && does && cause == HD_TL_HOLD_LINK) {
 		err = look_at(j, s.process, span, &x);
-		does = !err && !starves_transfers(j, s.process, &x, most, span);
+		does = !err && !starves_transfers(j, s.process, &x, most, span) &&
+			!lacks(j, s.process, &x, most, span);
 	}
 	if (err || !does)
 		return err;
@@ -354,8 +414,18 @@ static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum 
 	return HD_OK;
 }
 
+static enum hd_err find_by_reading(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+{
+	return find_by(j, alike(0, false, true, false), HD_TL_HOLD_IO, span, to);
+}
+
+static enum hd_err find_by_channels(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+{
+	return j->ncompute > 2 ? find_by(j, alike(0, false, false, true), HD_TL_HOLD_LINK, span, to) : HD_OK;
+}
+
 /* Rule g. */
-static void find_held(const struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+static enum hd_err find_held(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
 {
 	uint32_t first = 0;
 
@@ -364,11 +434,37 @@ static void find_held(const struct hold_judge *j, struct hd_tl_span span, struct
 			first = p;
 	const int64_t more = computes(j->causes, first) ? more_of(j, j->held, first) : 0;
 	if (more * 100 <= 2 * HD_TL_STRAGGLER_PERCENT * (span.t1 - span.t0))
-		return;
+		return HD_OK;
 	to->straggler[to->n++] = (struct hd_tl_straggler){ .process = first, .share = j->share[first],
 		.cause = hd_tl_has_notice(j->causes, first, span.t1) ? HD_TL_HOLD_PREEMPTION :
 			HD_TL_HOLD_COMPUTE,
 		.gain = (double)more / (double)(span.t1 - span.t0) };
+	return HD_OK;
+}
+
+/* In this order: the first that names one has the word. Why there is each: straggler.h, ADR 0230, 0241. */
+static enum hd_err (*const rule[])(struct hold_judge *j, struct hd_tl_span span,
+	struct hd_tl_stragglers *to) = {
+	find_by_gain,                     /* a to d: the run would gain by it */
+	find_by_stops,                    /* i: short stops lie in its waits as well as in its work */
+	find_slow,                        /* h: of what is slow in all, transfers hide the gain */
+	find_by_reading,                  /* f: whatever else the machine does to it */
+	find_by_channels,
+	find_held,                        /* g: where all wait, a quota gains little */
+};
+
+/* Rule e: what costs more is it. */
+static void prefer_pause(const struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
+{
+	struct hd_tl_straggler pause = { 0 };
+
+	if (!stands_still(j, span, hd_tl_stopped_ns, &pause))
+		return;
+	if (to->n && pause.gain * (pause.process == to->straggler[0].process ? 2 : 1) <=
+		to->straggler[0].gain)
+		return;
+	to->straggler[0] = pause;
+	to->n = 1;
 }
 
 static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
@@ -383,35 +479,16 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 	for (uint32_t p = 0; p < n; p++) {
 		j->starved[p] = hd_tl_starved_ns(j->causes, p, span);
 		j->held[p] = hd_tl_held_ns(j->causes, p, span);
+		j->nops[p] = hd_tl_instructions(j->causes, p, span);
 	}
 	for (uint32_t p = 0; p < n && !err; p++)
 		if (computes(j->causes, p))
 			err = gain_of(j, alike(p, true, true, true), &j->gain[p]);
 	to->nsteps = j->nsteps;
-	/* by c at most one of them stands out */
-	for (uint32_t p = 0; p < n && !err; p++)
-		if (stands_out(j, p)) {
-			struct hd_tl_straggler s = { .process = p, .share = j->share[p], .gain = j->gain[p] };
-			bool is = false;
-			err = lasts(j, alike(p, true, true, true), least_of(j, p), &is);
-			if (!err && is)
-				err = cause_of(j, p, &s.cause, &is);
-			if (!err && is)
-				to->straggler[to->n++] = s;
-		}
-	if (!err && !to->n)
-		err = find_by(j, alike(0, false, true, false), HD_TL_HOLD_IO, to);
-	if (!err && !to->n && j->ncompute > 2)
-		err = find_by(j, alike(0, false, false, true), HD_TL_HOLD_LINK, to);
-	if (!err && !to->n)
-		find_held(j, span, to);
-	/* what costs more is it */
-	struct hd_tl_straggler pause = { 0 };
-	if (!err && find_stopped(j, span, &pause) && (!to->n || pause.process == to->straggler[0].process ?
-		!to->n || 2 * pause.gain > to->straggler[0].gain : pause.gain > to->straggler[0].gain)) {
-		to->straggler[0] = pause;
-		to->n = 1;
-	}
+	for (size_t k = 0; k < sizeof rule / sizeof rule[0] && !err && !to->n; k++)
+		err = rule[k](j, span, to);
+	if (!err)
+		prefer_pause(j, span, to);
 	return err;
 }
 
@@ -429,8 +506,8 @@ enum hd_err hd_tl_stragglers_of(const struct hd_tl_causes *causes, struct hd_are
 	s.starved = j.starved = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.starved);
 	s.held = j.held = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.held);
 	j.of = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.of);
-	if (!s.straggler || !s.share || !s.gain || !j.led || !s.starved ||
-		!s.held || !j.of)
+	j.nops = hd_arena_take(arena, (size_t)tl->nprocesses + 1, sizeof *j.nops);
+	if (!s.straggler || !s.share || !s.gain || !j.led || !s.starved || !s.held || !j.of || !j.nops)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u processes", tl->nprocesses);
 	for (uint32_t p = 0; p < tl->nprocesses; p++) {
 		j.ncompute += computes(causes, p);

@@ -4,8 +4,9 @@
  *   a  it has more than half of the critical path in more than half of them (time on a channel counts at both
  *      of its ends), and
  *   b  the run would gain more than 5 % if its costs were those of the others (replay.h); more than 10 %
- *      where a holds for less than two thirds of the steps, or there are but two: of three that are alike one
- *      leads in half of 20 steps once in 25 runs, of two one in two thirds of them once in nine. The gain is
+ *      where a holds for less than two thirds of the steps, or it has a quarter more instructions than each
+ *      other, so that it leads whatever they cost, or there are but two: of three that are alike one leads in
+ *      half of 20 steps once in 25 runs, of two one in two thirds of them once in nine. The gain is
  *      the mean of those in the quarters of these steps, less twice its standard error: where all vary,
  *      chance makes gains that are not there in every quarter; and
  *   c  that is more than twice what it would gain by any other process: of processes that all vary each one
@@ -21,16 +22,29 @@
  *   e  Or: its heartbeat says that it stood still (OP "stopped" in a lane of its own, where that is recorded)
  *      for more than 5 % of the time of these steps, more than twice as long as any other, and for more than
  *      another would gain by a to d, or half of what it would itself. Then it is paused.
- *   f  Or: none is one by a to d, and the run would gain more than 10 % if its waits for data were those of
- *      the others, or of three and more its transfers (less the error, as in b), and more than twice what it
- *      would gain by those of any other: whatever else the machine does to it. Then it is io, or link.
+ *   f  Or: none is one by a to d, h and i, and the run would gain more than 10 % if its waits for data were
+ *      those of the others, or of three and more its transfers (less the error, as in b), and more than
+ *      twice what it would gain by those of any other: whatever else the machine does to it. Then it is io,
+ *      or link.
+ *   h  Or: none is one by a to d, a holds, its instructions take HD_TL_SLOW_TIMES times what they take the
+ *      others and more, in each quarter of the steps, and for what it computed the others waited for more
+ *      than 10 % of their time (blame of path.h, as much of it as is too long). Then the gain says little:
+ *      what is slow in all moves its bytes slowly, too, and of two processes nothing says what the channel
+ *      would take. Chance makes none so slow in each quarter; of unlike devices whose shares fit their speeds
+ *      none waits. The cause is that of compute, and d holds.
+ *   i  Or: none is one by a to d, a holds, and its heartbeat woke late, not for want of a processor, by more
+ *      than 5 % of the time (counter "stops", where it is recorded) and more than twice as much as any other:
+ *      it is stopped for short, often. Then that lies in its waits as well as in its work. It is compute, or
+ *      preemption.
  *   g  Or: none is one by a to f, it has the greatest part of the critical paths, and quotas held it for more
  *      than 10 % of the time beyond what they held another. Then it is compute, or preemption.
  * It is the one that does not wait; the waits of the others are symptoms.
  *
  * The cause is the kind of cost that gains most: instructions and what else is its own (compute), transfers
  * from and to it (link), waits for data (io). But not link where its instructions take twice what they take
- * the others: what lacks a processor moves bytes as slowly, and a slow link slows no instruction. Compute is
+ * the others, and that more than 10 % of the time; where quotas held it for half of what its transfers gain;
+ * or where it is stopped for short (i): what lacks a processor moves bytes as slowly, and a slow link slows
+ * no instruction. Compute is
  *   preemption   if the process has a notice (MARK "preempt", of the newest that came before the last step
  *                ended, and no "preempt withdrawn" since)
  *   paused       if half of what it took longer lies in stretches of HD_TL_PAUSE_NS and more, inside what
@@ -51,7 +65,7 @@
 #include "timeline/analyze/causes.h"
 
 enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_LEAST = 5, HD_TL_STRAGGLER_PERCENT = 5,
-       HD_TL_PAUSE_NS = 200000000 };     /* periods of quotas are 100 ms */
+       HD_TL_SLOW_TIMES = 3 };
 
 /*        id           text */
 #define HD_TL_HOLDS(X)                     \

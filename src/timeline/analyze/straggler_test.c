@@ -381,6 +381,139 @@ static void one_whose_heartbeat_went_on_is_not_paused(void **state)
 	}
 }
 
+/* Of two that is slow in all that it does transfers hide the gain, which varies as it does. */
+static void one_of_two_that_computes_slowly_in_all_steps_is_named(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int64_t times = 2; times <= 6; times++)
+		for (int spared = 0; spared < 2; spared++) {
+			struct hd_tl_train t = steady(31);
+			t.n = 2;
+			for (int k = 0; k < HD_TL_TRAIN_STEPS; k++) {
+				t.work[k][0] = 20000 * US;
+				t.work[k][1] = 20000 * US * (k < 15 ? k < 5 && spared ? 1 : times : 60);
+			}
+			for (int p = 0; p < 2; p++)
+				t.wire[p][1 - p] = 200000 * US;
+			hd_tl_train_record(&t, &h);
+			h.lane[3].name = HD_TL_HEARTBEAT;
+			const struct hd_tl_stragglers s = judge_made(&h);
+			CHECK(s.n == (times > 3 && !spared), "%lld times, spared %d: %u named",
+				(long long)times, spared, s.n);
+			if (s.n)
+				assert_true(s.straggler[0].process == 1 && s.straggler[0].cause ==
+					HD_TL_HOLD_COMPUTE);
+			hd_arena_finish(&h.arena);
+		}
+}
+
+/* Each gets what it can do in the time, or has more to do by its plan; is cold in its first steps, or was
+ * given another share. */
+static void unlike_devices_and_shares_name_none(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	/* of process 1, where others have eight instructions: how many in the steps before 10 and from there
+	 * on; what each takes in eighths of theirs; and how many times that in the first two steps */
+	static const struct { const char *what; uint32_t ops[2]; int64_t eighths, cold; } row[] = {
+		{ "a quarter of the speed and of the work", { 2, 2 }, 32, 1 },
+		{ "an eighth of the speed and of the work", { 1, 1 }, 64, 1 },
+		{ "eight times the speed and the work", { 64, 64 }, 1, 1 },
+		{ "twice the work by its plan", { 16, 16 }, 8, 1 },
+		{ "ten times as long in its first steps", { 8, 8 }, 8, 10 },
+		{ "a resize that gives it what it can do", { 1, 2 }, 32, 1 },
+		{ "a resize that takes from it", { 16, 4 }, 8, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+		for (uint64_t seed = 0; seed < DRAWS(40); seed++) {
+			struct hd_tl_train t = steady(4000 + seed);
+			t.n = seed % 2 ? 2 : HD_TL_TRAIN_PROCESSES;
+			for (int k = 0; k < HD_TL_TRAIN_STEPS; k++)
+				for (uint32_t p = 0; p < t.n; p++) {
+					t.ops[k][p] = p == 1 ? row[i].ops[k >= 10] : 8;
+					if (p == 1)
+						t.work[k][p] = t.work[k][p] * row[i].ops[k >= 10] / 8 *
+							row[i].eighths / 8 * (k < 2 ? row[i].cold : 1);
+				}
+			const struct hd_tl_stragglers s = judge(&t, &h, HD_TL_NONE);
+			CHECK(s.n == 0, "%s, seed %u: %s of %u, gain %g", row[i].what, (unsigned)seed,
+				hd_tl_hold_text(s.straggler[0].cause), s.straggler[0].process,
+				s.straggler[0].gain);
+			hd_arena_finish(&h.arena);
+		}
+}
+
+/* Whatever its instructions and transfers say: those of one that is stopped for short are as others', for the
+ * most part. */
+static void one_that_is_stopped_for_short_is_named_where_it_leads(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+
+	for (int64_t percent = 0; percent <= 30; percent += 6)
+		for (uint32_t of = 0; of < 2; of++)
+			for (int notice = 0; notice < 2; notice++) {
+				struct hd_tl_train t = steady(37);
+				int64_t sum = 0;
+				t.n = 2;
+				for (int k = 0; k < HD_TL_TRAIN_STEPS; k++)
+					for (uint32_t p = 0; p < t.n; p++)
+						t.work[k][p] = (p == 1 ? 20500 : 20000) * US;
+				const int64_t took = hd_tl_train_record(&t, &h);
+				count(&h, 2 * of + 1, 10, -1, 0);
+				for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++)
+					count(&h, 2 * of + 1, 10, h.step[k].end, sum += took * percent / 100 /
+						HD_TL_TRAIN_STEPS);
+				if (notice)
+					hd_tl_hand_add(&h, 3, HD_EVENT_MARK, 5, 5)->name = 4;
+				const struct hd_tl_stragglers s = judge_made(&h);
+				CHECK(s.n == (of == 1 && percent > 5), "%u stopped for %lld %%: %u named", of,
+					(long long)percent, s.n);
+				if (s.n)
+					assert_true(s.straggler[0].process == 1 && s.straggler[0].cause ==
+						(notice ? HD_TL_HOLD_PREEMPTION : HD_TL_HOLD_COMPUTE));
+				hd_arena_finish(&h.arena);
+			}
+}
+
+/* Slow transfers are a link, however slow the few instructions are, but where a quota held the process, or it
+ * was stopped for short. */
+static void slow_transfers_are_a_link_unless_it_lacks_a_processor(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	static const struct { uint32_t counter; int64_t percent; enum hd_tl_hold cause; } row[] = {
+		{ 7, 0, HD_TL_HOLD_LINK }, { 7, 20, HD_TL_HOLD_LINK }, { 7, 60, HD_TL_HOLD_COMPUTE },
+		{ 10, 3, HD_TL_HOLD_LINK }, { 10, 10, HD_TL_HOLD_COMPUTE },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
+		for (int64_t times = 1; times <= 3; times += 2) {
+			struct hd_tl_train t = steady(41);
+			int64_t sum = 0;
+			for (int k = 0; k < HD_TL_TRAIN_STEPS; k++) {
+				for (uint32_t p = 0; p < t.n; p++)
+					t.work[k][p] /= 10;
+				t.work[k][1] *= times;
+			}
+			for (int p = 0; p < HD_TL_TRAIN_PROCESSES; p++)
+				t.wire[p][1] = t.wire[1][p] = 200000 * US;
+			const int64_t took = hd_tl_train_record(&t, &h);
+			count(&h, 3, row[i].counter, -1, 0);
+			for (uint32_t k = 0; k < HD_TL_TRAIN_STEPS; k++)
+				count(&h, 3, row[i].counter, h.step[k].end, sum += took / HD_TL_TRAIN_STEPS *
+					row[i].percent / 100);
+			const struct hd_tl_stragglers s = judge_made(&h);
+			assert_true(s.n == 1 && s.straggler[0].process == 1);
+			CHECK(s.straggler[0].cause == row[i].cause, "row %zu, %lld times: %s", i,
+				(long long)times, hd_tl_hold_text(s.straggler[0].cause));
+			hd_arena_finish(&h.arena);
+		}
+}
+
 /* Whenever it came, unless it was taken back; the coordinator's says which worker, and one after the last
  * step says nothing of these. */
 static void a_notice_stands_until_it_is_taken_back(void **state)
@@ -428,6 +561,10 @@ int main(void)
 		cmocka_unit_test(one_that_was_slow_for_some_of_the_steps_is_not_named),
 		cmocka_unit_test(slow_transfers_of_one_that_waits_for_a_processor_are_no_link),
 		cmocka_unit_test(one_whose_heartbeat_went_on_is_not_paused),
+		cmocka_unit_test(one_of_two_that_computes_slowly_in_all_steps_is_named),
+		cmocka_unit_test(unlike_devices_and_shares_name_none),
+		cmocka_unit_test(one_that_is_stopped_for_short_is_named_where_it_leads),
+		cmocka_unit_test(slow_transfers_are_a_link_unless_it_lacks_a_processor),
 		cmocka_unit_test(a_notice_stands_until_it_is_taken_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ struct hd_tl_hand {
 };
 
 static const char *const hd_tl_hand_name[] = { "?", "F", "B", "STEP", "preempt", "stopped",
-	"processor wait", "quota wait", "preempt withdrawn", "root" };
+	"processor wait", "quota wait", "preempt withdrawn", "root", "stops" };
 enum { HD_TL_HAND_ROOT = 9 };             /* what devices send is called so */
 
 static inline void hd_tl_hand_init(struct hd_tl_hand *h, uint32_t nprocesses)
@@ -29,7 +29,7 @@ static inline void hd_tl_hand_init(struct hd_tl_hand *h, uint32_t nprocesses)
 	memset(h, 0, sizeof *h);
 	h->tl = (struct hd_timeline){ .event = h->event, .lane = h->lane, .process = h->process,
 		.step = h->step, .nprocesses = nprocesses, .nlanes = 2 * nprocesses, .name = hd_tl_hand_name,
-		.nnames = 10, .job = "" };
+		.nnames = 11, .job = "" };
 	for (uint32_t p = 0; p < nprocesses; p++) {
 		h->process[p] = (struct hd_tl_process){ .worker = p, .name = "worker", .host = "",
 			.aligned = true, .lane_begin = 2 * p, .lane_end = 2 * p + 2 };

@@ -20,6 +20,8 @@ struct hd_tl_train {
 	/* of a transfer; 0: 64 */
 	uint64_t bytes[HD_TL_TRAIN_PROCESSES][HD_TL_TRAIN_PROCESSES];
 	uint32_t n;               /* processes; at most HD_TL_TRAIN_PROCESSES */
+	/* instructions that a step's work is in, of each process; 0: one */
+	uint32_t ops[HD_TL_TRAIN_STEPS][HD_TL_TRAIN_PROCESSES];
 };
 
 static inline uint32_t hd_tl_train_draw(uint64_t seed, uint32_t *i, uint32_t below)
@@ -55,8 +57,12 @@ static inline int64_t hd_tl_train_record(const struct hd_tl_train *c, struct hd_
 		for (uint32_t p = 0; p < c->n; p++) {
 			hd_tl_hand_wait(h, p, HD_WAIT_DATA, begin, begin + c->data[s][p]);
 			sent[p] = begin + c->data[s][p] + c->work[s][p];
-			hd_tl_hand_op(h, p, 1, begin + c->data[s][p], sent[p]);
-			now[p] = sent[p];
+			now[p] = begin + c->data[s][p];
+			for (uint32_t left = c->ops[s][p] ? c->ops[s][p] : 1; left; left--) {
+				const int64_t t = now[p];
+				now[p] += (sent[p] - t) / left;
+				hd_tl_hand_op(h, p, 1, t, now[p]);
+			}
 		}
 		for (uint32_t p = 0; p < c->n; p++) {
 			for (uint32_t q = 0; q < c->n; q++) {
