@@ -20,10 +20,13 @@ import time
 import truths_server
 
 HEDDLE = os.environ["HEDDLE_BIN"]
-BEFORE, JUDGED, AFTER, HOLDS, FACTOR, DOUBLINGS, DETECT_S = 9, 20, 9, 2, 1.5, 5, 8
+NEAR, NEAR_S, JUDGED, HOLDS, FACTOR, DOUBLINGS, DETECT_S = 9, 0.3, 20, 2, 1.5, 5, 8
+# of a reader: steps in which it looks for depth and size, those that may lie ready when it is held back,
+# and seconds until what it was late with has come
+WARM, READY, SETTLE_S = {"server": 60}, {"server": 40, "disk": 12, "io": 12}, {"server": 1}
 CAUSE = {"quota": "compute", "slow": "compute", "server": "io", "disk": "io", "shaped": "link"}
 HEALTHY = ("healthy", "busy")
-SHARD_BATCH, LIMIT_S = 96, 150
+BATCH, LIMIT_S = {"server": 24, "disk": 96}, 150
 
 row, seed, folder = sys.argv[1], int(sys.argv[2]), os.path.abspath(sys.argv[3])
 kind, nworkers = (row[:-1], 2) if row.endswith("2") else (row, 3)
@@ -43,24 +46,36 @@ trace: {flight_slots: 8192}
 """
 
 
-def lines(name):
-    """Of a file that grows; the last one may not be whole yet."""
-    try:
-        with open(os.path.join(run, name)) as f:
-            return [json.loads(line) for line in f if line.endswith("\n")]
-    except OSError:
-        return []
+class Metrics:
+    """Of a file that grows, each line read once: this process shall be no load."""
+    got, at, rest = [], 0, b""
+
+    def steps(self):
+        try:
+            with open(os.path.join(run, "metrics.ndjson"), "rb") as f:
+                f.seek(self.at)
+                more = f.read()
+        except OSError:
+            return self.got
+        self.at += len(more)
+        whole, _, self.rest = (self.rest + more).rpartition(b"\n")
+        self.got += [json.loads(line) for line in whole.splitlines()]
+        return self.got
+
+
+metrics = Metrics()
 
 
 def commits():
-    """Times at which steps were committed since all workers take part."""
-    got = lines("metrics.ndjson")
-    while got and got[-1]["workers"] != nworkers:
-        got.pop()
-    at = len(got)
+    """Steps that were committed since all workers take part."""
+    got = metrics.steps()
+    end = len(got)
+    while end and got[end - 1]["workers"] != nworkers:
+        end -= 1
+    at = end
     while at and got[at - 1]["workers"] == nworkers:
         at -= 1
-    return got[at:]
+    return got[at:end]
 
 
 def took(got):
@@ -90,8 +105,8 @@ def read_bytes(pid):
 # ---- what is injected: each takes (what the worker needs, strength), and may be called again ----
 
 class Duty:
-    """Stops a process for `stop` seconds of each `stop + go`: a process of its own, on time where the user
-    may; a thread of this one would wait for the others."""
+    """Stops a process for `stop` seconds of each `stop + go` from now on: a process of its own, on time
+    where the user may; a thread of this one would wait for the others."""
 
     def __init__(self, pid, stop, go):
         self.pid = pid
@@ -102,16 +117,22 @@ try:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
 except OSError:
     pass
+said = b"stopped\\n"
 while True:
     os.kill(pid, signal.SIGSTOP)
+    if said:
+        os.write(1, said)
+        said = b""
     time.sleep(stop)
     os.kill(pid, signal.SIGCONT)
     time.sleep(go)
-""", str(pid), str(stop), str(go)], stderr=subprocess.DEVNULL)
+""", str(pid), str(stop), str(go)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process.stdout.readline()
 
     def end(self):
         self.process.kill()
         self.process.wait()
+        self.process.stdout.close()
         try:
             os.kill(self.pid, signal.SIGCONT)
         except OSError:
@@ -159,6 +180,10 @@ def fail(pid, what):
     time.sleep(DETECT_S / 4 + 0.3)        # it looks for orders as often as it sends a heartbeat
 
 
+def batch():
+    return BATCH.get(kind, 384)
+
+
 def disk_of(path):
     """The number of the whole disk under it."""
     number = os.stat(path).st_dev
@@ -178,7 +203,7 @@ class Injection:
         self.step_s = took(got)
         self.share = max(0.02, cpu_s / seconds)
         # of a sample its blocks of the disk, where it read ahead
-        self.read = max(nread / seconds * self.step_s, SHARD_BATCH / nworkers * 4096)
+        self.read = max(nread / seconds * self.step_s, batch() / nworkers * 4096)
         self.sent = statistics.median(step["bytes_out"] for step in got) / nworkers
         if self.notices:
             self.notices.give(self.pid)
@@ -206,8 +231,8 @@ class Injection:
         elif kind == "io":
             fail(self.pid, "data.read:delay=%d" % max(15, late_ms))
         elif kind == "server":
-            self.server.late_s = max(0.01, late_ms / 6e3)
-            self.server.slow_pid = self.pid
+            rows = batch() / nworkers * truths_server.ROW
+            self.server.slow_down(self.pid, rows / (2.5 * self.step_s) / strength)
         elif kind == "shaped":
             self.net.shape(self.pid, self.sent * 8 / (2 * self.step_s) / strength)
 
@@ -223,7 +248,7 @@ class Injection:
         elif kind in ("link", "io"):
             fail(self.pid, None)
         elif kind == "server":
-            self.server.slow_pid = 0
+            self.server.slow_down(0, 1e9)
         elif kind == "shaped":
             self.net.shape(self.pid, 0)
 
@@ -317,24 +342,35 @@ def until(n, process, what):
     return commits()
 
 
+def near(n, process, what):
+    """The steps from number n on: NEAR of them and more, for NEAR_S and longer."""
+    wait_for(lambda: len(commits()) > n + NEAR and commits()[-1]["t"] - commits()[n]["t"] >= NEAR_S, process,
+             what)
+    return commits()[n:]
+
+
 def hold(injection, process):
     """Injects until it holds: how often it was doubled, and how many steps there are then."""
-    first = 20 if kind == "server" else 2      # its reader looks for depth and size at first
-    until(first, process, "%d steps" % first)
+    first = WARM.get(kind, 2)
+    until(first + 1, process, "%d steps" % first)
     cpu, nread, begin = used_s(injection.pid), read_bytes(injection.pid), time.time()
-    got = until(first + BEFORE, process, "%d steps" % (first + BEFORE))[-BEFORE - 1:]
+    got = near(first, process, "steps before it")
     injection.measure(used_s(injection.pid) - cpu, read_bytes(injection.pid) - nread, time.time() - begin,
                       got)
-    doubled, n = 0, first + BEFORE
+    doubled, n = 0, first + len(got)
     if kind in HEALTHY:
         return 0, n
+
+    def slow(of):
+        return len(of) > n + NEAR and took(of[-NEAR - 1:]) >= HOLDS * injection.step_s
+
     while True:
         injection.apply(2 ** doubled)
         n = len(commits()) + 1            # the first of them began before it
-        got = until(n + 3, process, "steps with what is injected")
-        n = len(got)
-        if took(got[-4:]) >= HOLDS * injection.step_s or doubled == DOUBLINGS:
-            return doubled, n
+        most = n + NEAR + 1 + READY.get(kind, 0)
+        wait_for(lambda: slow(commits()) or len(commits()) >= most, process, "steps with what is injected")
+        if slow(commits()) or doubled == DOUBLINGS:
+            return doubled, len(commits())
         doubled += 1
 
 
@@ -357,18 +393,18 @@ def end_all(process):
 
 
 def start(server, notices, net, log):
-    data, batch = "{kind: synthetic, count: 6000}", 384
+    data = "{kind: synthetic, count: 6000}"
     if server:
         path = "http://127.0.0.1:%d/a-00.tar" % server.server_address[1]
-        data, batch = '{kind: webdataset, path: "%s"}' % path, 24
+        data = '{kind: webdataset, path: "%s"}' % path
     if kind == "disk":
         path = os.path.join(folder, "a-00.tar")
         with open(path, "wb") as f:
             f.write(truths_server.shard())
-        data, batch = '{kind: webdataset, path: "%s", direct: always}' % path, SHARD_BATCH
+        data = '{kind: webdataset, path: "%s", direct: always}' % path
     job = os.path.join(folder, "job.yaml")
     with open(job, "w") as f:
-        f.write(JOB % (seed, data, batch, DETECT_S))
+        f.write(JOB % (seed, data, batch(), DETECT_S))
     options = ["--devices", "1", "--threads", "1"]
     words = [HEDDLE, "run", job, "--out", run, "--workers", "1" if net else str(nworkers)] + options
     words += notices.options() if notices else []
@@ -376,7 +412,7 @@ def start(server, notices, net, log):
         words = net.inside(0) + words + ["--listen", "10.78.0.1:7000", "-s", "net.insecure_plaintext=true"]
     process = subprocess.Popen(words, stdout=log, stderr=log)
     if net:
-        wait_for(lambda: len(lines("metrics.ndjson")) > 1, process, "a step")
+        wait_for(lambda: len(metrics.steps()) > 1, process, "a step")
         net.join(options, log)
     return process
 
@@ -411,8 +447,8 @@ def record():
             sys.exit("the worker was lost: see %s/run/events.ndjson" % folder)
         keep()
         injection.withdraw()
-        n = len(commits()) + 2
-        after = until(n + AFTER, process, "%d steps after it" % AFTER)[-AFTER - 1:]
+        time.sleep(SETTLE_S.get(kind, 0))
+        after = near(len(commits()) + 2, process, "steps after it")
         subprocess.run([HEDDLE, "stop", run], stdout=log, stderr=log, check=False)
         process.wait(60)
     finally:

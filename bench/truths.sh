@@ -17,16 +17,18 @@
 #	io          reads the rows of each virtual node late (failpoint data.read)
 #	disk        reads shards past the page cache, and a control group holds its reads from the disk back:
 #	            those of a step take two and a half steps (blkio.throttle, io.max; as root)
-#	server      reads shards over HTTP, and the server answers it late, the others at once
+#	server      reads shards over HTTP, and the server answers it at a rate, one after another: the rows
+#	            of a step take two and a half steps; the others at once
 #	healthy     is left alone; the machine is as busy as it is
 #	busy        is left alone, beside processes that compute: as many as there are cores, and two more
 # A 2 behind the kind: the same with two workers. Of 20 steps `heddle trace analyze --json` is asked.
 #
 # What counts as a truth is seen from outside; the recording has no part in it. What is injected is relative
 # to what the worker needed before (processor time, bytes sent, bytes read, the time of a step), and doubled
-# until steps take twice what they took. It is constant over the steps that are judged, then withdrawn; these
-# steps take 1.5 times what those before and those after take, whichever is more. Else it held nothing back,
-# or the machine's load changed: that is counted (`not`) and printed with what was said, but not judged.
+# until steps take twice what they took: what lies ready at a reader goes first. It is constant over the steps
+# that are judged, then withdrawn; these steps take 1.5 times what those before and those after take,
+# whichever is more. Else it held nothing back, or the machine's load changed: that is counted (`not`) and
+# printed with what was said, but not judged.
 #
 # Needs a build with failpoints (HEDDLE_BIN, default: build/debug/heddle). Prints a line a run to stderr and
 # the table to stdout. Kinds take turns, so that each meets the same machine.

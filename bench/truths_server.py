@@ -1,4 +1,4 @@
-"""Shards over HTTP for bench/truths.py: one process of this machine may get its answers late."""
+"""Shards over HTTP for bench/truths.py: one process of this machine may get its answers at a rate."""
 import glob
 import http.server
 import io as inout
@@ -8,39 +8,58 @@ import tarfile
 import threading
 import time
 
-SAMPLES = 600
+SAMPLES, ROW = 600, 784 * 4                # bytes
+
+
+def ports_of(pid, port):
+    """Its ends of connections to this port."""
+    with open("/proc/net/tcp") as f:
+        rows = [line.split() for line in f]
+    to = ":%04X" % port
+    mine = {row[9]: int(row[1].split(":")[1], 16) for row in rows if row[2].endswith(to)}
+    got = set()
+    for fd in glob.glob("/proc/%d/fd/*" % pid):
+        try:
+            got.add(mine.get(os.readlink(fd)[8:-1], 0))
+        except OSError:
+            pass
+    return got
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves the shards; one process of this machine gets its answers late."""
+    """Serves the shards; one process of this machine gets its answers at a rate, one after another."""
     daemon_threads = True
-    slow_pid, late_s, nrequests = 0, 0.01, 0
+    slow_pid, slow_ports, bytes_a_s = 0, frozenset(), 1e9
+    one = threading.Lock()
 
+    def slow_down(self, pid, bytes_a_s):
+        """pid 0: none any more."""
+        self.bytes_a_s = bytes_a_s
+        if pid and pid != self.slow_pid:
+            self.slow_ports = ports_of(pid, self.server_address[1])
+        self.slow_pid = pid
 
-def has_port(pid, port):
-    """Is it the process's end of a connection?"""
-    with open("/proc/net/tcp") as f:
-        inodes = {line.split()[9] for line in f if line.split()[1].endswith(":%04X" % port)}
-    for fd in glob.glob("/proc/%d/fd/*" % pid):
-        try:
-            if os.readlink(fd)[8:-1] in inodes:
-                return True
-        except OSError:
-            pass
-    return False
+    def hold(self, nbytes):
+        """For what so many bytes take, unless the rate is withdrawn meanwhile."""
+        with self.one:
+            begin = time.time()
+            while self.slow_pid and time.time() < begin + nbytes / self.bytes_a_s:
+                time.sleep(0.001)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version, slow = "HTTP/1.1", None
+    protocol_version = "HTTP/1.1"
+    # an answer is one piece: of two the second would wait up to 40 ms for the acknowledgement of the first
+    disable_nagle_algorithm, wbufsize = True, -1
 
     def log_message(self, *_):
         pass
 
-    def is_slow(self):
-        """Does the slow process have the other end of this connection? Looked up once for each."""
-        if self.server.slow_pid and self.slow is None:
-            self.slow = has_port(self.server.slow_pid, self.client_address[1])
-        return self.server.slow_pid and self.slow
+    def setup(self):
+        super().setup()
+        if self.server.slow_pid:          # a connection that is newer than the rate
+            self.server.slow_ports = self.server.slow_ports | ports_of(self.server.slow_pid,
+                                                                       self.server.server_address[1])
 
     def do_HEAD(self):
         self.do_GET(False)
@@ -50,14 +69,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if data is None:
             self.send_error(404)
             return
-        self.server.nrequests += 1
-        if self.is_slow():
-            time.sleep(self.server.late_s)
         wanted = self.headers.get("Range")
         first, last = 0, len(data) - 1
         if wanted:
             a, b = wanted.split("=")[1].split("-")
             first, last = int(a), min(int(b) if b else last, last)
+        if self.server.slow_pid and self.client_address[1] in self.server.slow_ports:
+            self.server.hold(last + 1 - first)
         self.send_response(206 if wanted else 200)
         self.send_header("Content-Length", str(last + 1 - first))
         self.send_header("Accept-Ranges", "bytes")
