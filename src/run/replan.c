@@ -66,6 +66,13 @@ static enum hd_err fits_job(const struct hd_replan_ask *ask, struct hd_arena *ar
 			"node %u, and the model has %u", p->first[p->nstages - 1], task->train.nforward);
 	if (hd_plan_check_file(p, NULL, &why))
 		return hd_fail(diag, HD_E_BADPLAN, "the plan cannot run: %s", why.text);
+	for (int k = 0; k < 2; k++) {
+		const struct hd_plan *one = k ? p : ask->ran;
+		if (hd_plan_devices(one) % count_workers(one))
+			return hd_fail(diag, HD_E_REFUSED, "%u workers of %s plan have different numbers of "
+				"devices (%u in all), which is not replayed", count_workers(one),
+				k ? "the other" : "the recorded", hd_plan_devices(one));
+	}
 	if (hd_plan_groups(p) > 1 || hd_plan_groups(ask->ran) > 1)
 		return hd_fail(diag, HD_E_REFUSED, "stages whose devices lie on several workers "
 			"(parallel.groups) are not replayed under another plan");

@@ -228,6 +228,12 @@ static void other_vns(struct hd_replan_ask *ask, struct hd_plan *other, struct h
 	other->nvns = 4;
 }
 
+static void odd_workers(struct hd_replan_ask *ask, struct hd_plan *other, struct hd_tl_spents *spents)
+{
+	(void)ask, (void)spents;
+	other->worker[1] = 7;
+}
+
 static void no_list(struct hd_replan_ask *ask, struct hd_plan *other, struct hd_tl_spents *spents)
 {
 	(void)ask, (void)spents;
@@ -243,7 +249,8 @@ static void what_does_not_fit_is_refused(void **state)
 	} row[] = { { "a pass is lost", lose_a_pass, HD_E_REFUSED },
 		{ "a worker", lose_a_worker, HD_E_REFUSED }, { "chunks", other_chunks, HD_E_INVAL },
 		{ "nodes", other_nodes, HD_E_INVAL },
-		{ "virtual nodes", other_vns, HD_E_INVAL }, { "a list", no_list, HD_E_BADPLAN } };
+		{ "virtual nodes", other_vns, HD_E_INVAL }, { "workers", odd_workers, HD_E_REFUSED },
+		{ "a list", no_list, HD_E_BADPLAN } };
 	static const char two[] = "parallel: {stages: 2, schedule: 1f1b}\n";
 	static const double speed[WORKERS] = { 1, 1 };
 
