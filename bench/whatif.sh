@@ -7,6 +7,8 @@
 #	VARIANTS="base fifo random tac" RATES=100 # orders alone
 #	MODELS= PLANS="gpipe 1f1b zb-h1 data2 data3 pipes4"      # plans alone: two minutes, no root
 #	EVEN=1                                    # computing over ring sums at the middle one of the rates
+#	OPTIONS="-s comm.sync=sharded"            # of all runs
+#	FIFO=1                                    # runs before all else that the machine does (SCHED_FIFO)
 #	KEEP=FOLDER                               # recordings stay there, for bench/whatif.py FOLDER
 #
 # 1. Workers have a network namespace each, behind a link shaped both ways (machines.sh); devices wait what
@@ -25,6 +27,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . bench/machine.sh
+[ -z "${FIFO:-}" ] || chrt -f -p 1 $$    # for a machine that is busy otherwise: devices that wait need little
 heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
 [ -x "$heddle" ] || { echo "bench: $heddle is missing; run ./dev build first" >&2; exit 2; }
 work=$(mktemp -d)
@@ -196,7 +199,7 @@ for model in $models; do
 		times $factor
 		rm -rf "$kept/$model/$variant"
 		# shellcheck disable=SC2086
-		(phases "$kept/$model/$variant" $options) ||
+		(phases "$kept/$model/$variant" $options ${OPTIONS:-}) ||
 			{ echo "$model $variant did not run" >&2; tail -n 3 "$work/log" >&2; continue; }
 		echo "$model $variant: load $(cut -d ' ' -f 1 /proc/loadavg)" >&2
 	done
