@@ -56,7 +56,7 @@ expect 2 heddle trace whatif mlp --order fifo --data 0
 says 'of their own'
 refused=$(expect 11 heddle trace whatif mlp --order fifo && cat err)
 [[ "$refused" == *'one worker, which sends nothing'* ]] || failed "$refused"
-expect 0 heddle run mlp.yaml --out pair --workers 2 --devices 1 -q -s comm.order=tic
+expect 0 heddle run mlp.yaml --out pair --workers 2 --devices 1 -q -s workers.detect=20s -s comm.order=tic
 expect 0 heddle trace whatif pair --order fifo --json
 json_ok
 says '"recorded_ns"'
@@ -68,14 +68,14 @@ expect 2 heddle trace whatif pair --order fifo
 says 'are of another job'
 passed "another order of transfers is replayed, or refused"
 
-expect 0 heddle run mlp.yaml --out gpipe --workers 2 --devices 1 -q -s parallel.stages=2 \
-	-s parallel.schedule=gpipe
-expect 0 heddle trace whatif gpipe --plan gpipe/plan/0001.plan --json
+expect 0 heddle run mlp.yaml --out gpipe --workers 2 --devices 1 -q -s workers.detect=20s \
+	-s parallel.stages=2 -s parallel.schedule=gpipe
+expect 0 heddle trace whatif gpipe --steps 4 --plan "$(ls gpipe/plan/*.plan | tail -n 1)" --json
 json_ok
 says '"gain":0,"not_recorded":[]'
 # whole models at both: their stage is none that ran
 cp pair/plan/0001.plan whole.plan
-expect 0 heddle trace whatif gpipe --plan whole.plan --json
+expect 0 heddle trace whatif gpipe --steps 4 --plan whole.plan --json
 says '"not_recorded":[{"stage":0}]'
 expect 2 heddle trace whatif gpipe --plan pair/plan/0001.plan
 says 'pair/plan/0001.plan is of another job'
