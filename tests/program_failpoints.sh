@@ -91,6 +91,24 @@ for at in allreduce:2 allreduce:5 sharded:3; do
 	[ "$(grep -c '"kind":"view"' dies/events.ndjson)" -ge 2 ] || failed "$at: nothing was killed"
 	grep -q '"kind":"overlap".*on the new parameters' dies/events.ndjson || failed "$at: no event"
 done
+# parameters that are made beside a pass go to the third worker; when, depends on speeds
+cat >rows.yaml <<'END'
+job: {seed: 5, steps: 16}
+model: {use: builtin:resnet18, args: {stem: small, channels: 1, height: 16, width: 16, base: 16, classes: 5}}
+data: {kind: synthetic, count: 60}
+batch: {global: 24, virtual_nodes: 6}
+optim: {kind: adamw, lr: 1e-3, clip: 0}
+comm: {buckets: none}
+trace: {digest: 1000}
+END
+expect 0 heddle run rows.yaml --out rows -q
+rows=$(heddle ckpt digest rows)
+for at in 1 5; do
+	rm -rf dies
+	HD_FAIL="params.early:kill#1@$at" expect 0 heddle run rows.yaml --out dies --workers 3 --devices 1 \
+		-q -s comm.sync=parameter-server
+	same "$(heddle ckpt digest dies)" "$rows" "killed with parameters made beside its pass, number $at"
+done
 expect 0 heddle run gpt.yaml --out waits --workers 2 --devices 1 --json -q
 grep -q '"kind":"overlap".*optim.clip needs the norm' waits/events.ndjson || failed "no event says why"
 expect 0 heddle run gpt.yaml --out drained --workers 2 --devices 1 -q -s comm.overlap=off

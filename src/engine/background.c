@@ -1,4 +1,5 @@
 #include "sys/lock.h"
+#include "engine/onset.h"
 #include "engine/worker_int.h"
 
 /* Buckets summed by another thread while the devices compute: on a device of one thread that belongs to no
@@ -59,4 +60,18 @@ enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, cons
 		hd_step_mark(w, fold->bucket);
 	hd_lock_give(&b->lock);
 	return err;
+}
+
+enum hd_err hd_dist_aside_bring(struct hd_worker *w, uint32_t bucket, bool *brought, struct hd_diag *diag)
+{
+	struct hd_background *b = w->background;
+	enum hd_err err = HD_OK;
+
+	hd_lock_take(&b->lock);
+	*brought = b->computing && b->rank.device && hd_onset_may_aside(w, bucket);
+	if (*brought)
+		err = hd_onset_aside(&b->rank, bucket);
+	hd_lock_give(&b->lock);
+	return err ? hd_fail(diag, err, "%s", b->rank.diag.text[0] ? b->rank.diag.text : hd_err_text(err)) :
+		HD_OK;
 }

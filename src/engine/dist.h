@@ -325,6 +325,12 @@ HD_MUST_USE enum hd_err hd_dist_aside(struct hd_worker *worker, const struct hd_
 	const uint16_t *stage, uint32_t nroots, const struct hd_dist_fold *fold, bool *taken,
 	struct hd_diag *diag);
 
+/* Likewise, of sharded state: brings on the parameters of a bucket that is summed, before the metrics of the
+ * step are known, where it can (onset.h, rule 9): they are at hd_dist_parm_at(), and may go. Its slots are
+ * here, and were updated in the step before. */
+HD_MUST_USE enum hd_err hd_dist_aside_bring(struct hd_worker *worker, uint32_t bucket, bool *brought,
+	struct hd_diag *diag);
+
 float *hd_dist_sum_at(const struct hd_worker *worker, uint32_t bucket);
 /* The sums of n buckets were received at hd_dist_sum_at(), completely: takes their sums of squares. The
  * buckets are summed then. */

@@ -198,11 +198,114 @@ static void buckets_are_summed_while_a_pass_is_computed(void **state)
 	}
 }
 
+/* ---- new parameters before the metrics are known ---- */
+
+struct brought { struct beside beside; uint32_t n, tried; float *copy[MOST_BUCKETS]; };
+
+/* At once, and once. */
+static void bring_beside(void *user, uint32_t pass, uint32_t bucket)
+{
+	struct brought *b = user;
+	struct hd_worker *one = b->beside.c->at[1].worker;
+	struct hd_diag diag = { "" };
+	bool brought;
+
+	assert_int_equal(hd_dist_aside_bring(one, bucket, &brought, &diag), HD_OK);
+	assert_false(brought);                    /* there is no sum */
+	sum_beside(&b->beside, pass, bucket);
+	if (bucket % 2)                           /* it was made to be missing, and came */
+		one->step->summed[bucket] = 1;
+	CHECK(hd_dist_aside_bring(one, bucket, &brought, &diag) == HD_OK, "%s", diag.text);
+	b->tried++;
+	if (!brought)
+		return;
+	b->n++;
+	b->copy[bucket] = malloc(bytes_of(b->beside.c, bucket));
+	memcpy(b->copy[bucket], hd_dist_parm_at(one, bucket), bytes_of(b->beside.c, bucket));
+	CHECK(hd_dist_aside_bring(one, bucket, &brought, &diag) == HD_OK && !brought, "%s", diag.text);
+}
+
+/* Member 0 brings nothing on before it has all metrics: what member 1 made without them is the same. */
+static void check_brought(const struct cluster *c, const struct brought *b, const char *what)
+{
+	uint8_t own[MOST_BUCKETS];
+	struct hd_diag diag = { "" };
+	struct hd_step_record r;
+
+	memset(own, HD_DIST_SENDS, sizeof own);
+	for (uint32_t m = 0; m < 2; m++)
+		CHECK(hd_dist_update(c->at[m].worker, own, &diag) == HD_OK, "%s: %s", what, diag.text);
+	for (uint32_t k = 0; k < c->nbuckets; k++) {
+		const float *zero = hd_dist_parm_at(c->at[0].worker, k);
+		CHECK(!b->copy[k] || !memcmp(b->copy[k], zero, bytes_of(c, k)),
+			"%s: bucket %u has other bits before the metrics", what, k);
+		assert_memory_equal(hd_dist_parm_at(c->at[1].worker, k), zero, bytes_of(c, k));
+		free(b->copy[k]);
+	}
+	for (uint32_t m = 0; m < 2; m++) {
+		CHECK(hd_dist_finish(c->at[m].worker, &r, &diag) == HD_OK, "%s: %s", what, diag.text);
+		CHECK(hd_hash_same(r.digest, c->want.digest), "%s: worker %u has other bits", what, m);
+	}
+}
+
+static void parameters_are_made_while_a_pass_is_computed(void **state)
+{
+#define SHARDED "comm: {sync: sharded}\n"
+	/* early: all buckets; none where labels say what counts, where a norm changes an update */
+	static const struct { const char *model, *more; bool early; } rows[] = {
+		{ wide, "optim: {kind: adamw, clip: 0}\n" SHARDED, true },
+		{ resnet, "optim: {kind: momentum, lr: 0.05, clip: 0}\n" SHARDED, true },
+		{ gpt, "optim: {kind: sgd, lr: 0.1, clip: 0}\n" SHARDED, false },
+		{ wide, "optim: {kind: momentum, lr: 0.05, clip: 1}\n" SHARDED, false },
+	};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct cluster c;
+		uint8_t has[16];
+		uint32_t all[MOST_BUCKETS];
+		struct hd_diag diag = { "" };
+		bool brought;
+		open_cluster(&c, rows[i].model, 46, 16, rows[i].more, 900 + i);
+		add_member(&c, 1);
+		add_member(&c, 1 + i % 2);
+		CHECK(hd_dist_aside_open(c.at[0].worker, &diag) == HD_OK &&
+			hd_dist_aside_open(c.at[1].worker, &diag) == HD_OK, "%s", diag.text);
+		prepare(&c, plan_of(&c));
+		adopt(&c);
+		for (uint32_t s = 0; s < 3; s++) {
+			struct hd_worker *one = c.at[1].worker;
+			struct brought b = { .beside.c = &c };
+			char what[64];
+			snprintf(what, sizeof what, "row %u, step %u", i, s);
+			for (uint32_t m = 0; m < 2; m++)
+				assert_int_equal(hd_dist_overlap(c.at[m].worker, s > 0, true, &diag), HD_OK);
+			begin(&c);
+			compute(&c.at[0]);
+			assert_int_equal(hd_dist_roots_of(one->parts->part->plan, c.at[1].id, 0, has,
+				b.beside.own, 16, &b.beside.nown), HD_OK);
+			hd_dist_watch(one, bring_beside, &b);
+			compute(&c.at[1]);
+			hd_dist_watch(one, NULL, NULL);
+			assert_true(b.tried == c.nbuckets && b.n == (rows[i].early ? c.nbuckets : 0));
+			for (uint32_t k = 0; k < c.nbuckets; k++)
+				all[k] = k;
+			send_sums(&c, 1, 0, all, c.nbuckets);
+			assert_int_equal(hd_dist_aside_bring(c.at[0].worker, 0, &brought, &diag), HD_OK);
+			assert_false(brought);                    /* its pass is over */
+			exchange_leaves(&c);
+			check_brought(&c, &b, what);
+		}
+		close_cluster(&c);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buckets_are_final_when_they_are_said_to_be),
 		cmocka_unit_test(buckets_are_summed_while_a_pass_is_computed),
+		cmocka_unit_test(parameters_are_made_while_a_pass_is_computed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

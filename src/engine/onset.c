@@ -57,6 +57,7 @@ void hd_onset_begin(struct hd_worker *w)
 	o->goes_on = w->step->goes_on;
 	o->step = (uint64_t)w->count.step;
 	o->scaled = 0;
+	o->naside = 0;
 	memset(o->readable, 0, w->stage->nbuckets);
 	memset(o->brings, is_replicated(w), w->stage->nbuckets);
 }
@@ -294,13 +295,13 @@ uint32_t hd_dist_lacks(const struct hd_worker *w)
 static bool is_called(const struct hd_worker *w) { return hd_dist_calls(w) != w->onset->calls; }
 
 /* Elementwise, so pieces have the bits of the whole. */
-static enum hd_err bring_piece(struct hd_rank *rank, uint64_t at, uint64_t len, uint64_t *token)
+static enum hd_err bring_piece(struct hd_rank *rank, const struct hd_onset_rank *room,
+	const struct hd_step_scalars *scalars, uint64_t at, uint64_t len, uint64_t *token)
 {
 	struct hd_worker *w = rank->worker;
 	const struct hd_device_ops *ops = rank->device->ops;
-	struct hd_onset_rank *room = &w->onset->rank[rank->id];
 	struct hd_update u = { .kind = w->task->optim.kind, .grad = hd_worker_sum(w) + at,
-		.scalars = &w->onset->scalars };
+		.scalars = scalars };
 	float *parm = w->parts->part->parm + at;
 
 	hd_param_store_span(w->store, at, len, &u);
@@ -315,17 +316,57 @@ static enum hd_err bring_piece(struct hd_rank *rank, uint64_t at, uint64_t len, 
 	return err ? err : hd_update_by_rates(rank, &u, at, token, &rank->diag);
 }
 
-static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket)
+static enum hd_err bring_bucket(struct hd_rank *rank, const struct hd_onset_rank *room,
+	const struct hd_step_scalars *scalars, uint32_t bucket)
 {
-	struct hd_worker *w = rank->worker;
-	const struct hd_chunk run = hd_layout_bucket(&w->task->layout, bucket);
+	const struct hd_chunk run = hd_layout_bucket(&rank->worker->task->layout, bucket);
 	const uint64_t end = run.at + run.len;
 	uint64_t token = 0;
 	enum hd_err err = HD_OK;
 
 	for (uint64_t at = run.at; at < end && !err; at += HD_ONSET_ELEMS)
-		err = bring_piece(rank, at, end - at < HD_ONSET_ELEMS ? end - at : HD_ONSET_ELEMS, &token);
-	err = err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+		err = bring_piece(rank, room, scalars, at, end - at < HD_ONSET_ELEMS ? end - at :
+			HD_ONSET_ELEMS, &token);
+	return err ? err : rank->device->ops->wait(rank->device, token, &rank->diag);
+}
+
+/* ---- beside a pass: rule 9 ---- */
+
+bool hd_onset_may_aside(const struct hd_worker *w, uint32_t bucket)
+{
+	const struct hd_onset *o = w->onset;
+
+	return o && hd_dist_sharded(w) && w->step->begun && o->row_weight && !o->norms && !o->running &&
+		o->goes_on && w->parts->own[bucket] && w->parts->slot_here[bucket] &&
+		w->step->summed[bucket] && !o->readable[bucket];
+}
+
+enum hd_err hd_onset_aside(struct hd_rank *rank, uint32_t bucket)
+{
+	struct hd_worker *w = rank->worker;
+	struct hd_onset *o = w->onset;
+	struct hd_step_scalars scalars;
+
+	hd_scalars_of_weight(w, hd_onset_weight(w), &scalars);
+	const enum hd_err err = bring_bucket(rank, &o->rank[w->spec.ndevices], &scalars, bucket);
+	if (err)
+		return err;
+	o->readable[bucket] = 1;
+	o->naside++;
+	return HD_OK;
+}
+
+double hd_onset_weight(const struct hd_worker *w)
+{
+	return (double)w->onset->row_weight * (double)hd_sampler_rows(&w->task->sampler,
+		(uint64_t)w->count.step);
+}
+
+static enum hd_err bring_on(struct hd_rank *rank, uint32_t bucket)
+{
+	struct hd_worker *w = rank->worker;
+	const enum hd_err err = bring_bucket(rank, &w->onset->rank[rank->id], &w->onset->scalars, bucket);
+
 	if (err)
 		w->onset->rank[rank->id].bucket = HD_NONE;
 	else if (w->onset->brings[bucket] == HD_DIST_SENDS && w->step->watch_early)
@@ -471,6 +512,7 @@ enum hd_err hd_onset_run(struct hd_worker *w, uint32_t seen, struct hd_diag *dia
 
 	assert(hd_onset_has(w));
 	o->calls = seen;
+	o->running = true;
 	hd_step_work(w, hd_worker_work(w));
 	while (!is_called(w) && !o->err && hd_onset_has(w)) {
 		const uint64_t before = count_nodes(w);
@@ -481,5 +523,6 @@ enum hd_err hd_onset_run(struct hd_worker *w, uint32_t seen, struct hd_diag *dia
 		hd_background_computing(w, false);
 		o->nahead += count_nodes(w) - before;
 	}
+	o->running = false;
 	return o->err ? hd_fail(diag, o->err, "%s", o->diag.text) : HD_OK;
 }

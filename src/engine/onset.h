@@ -33,8 +33,14 @@
  *    the I/O thread, so UPDATE changes only slots of what was brought on, and a step that is skipped takes up
  *    nothing (sharded.c).
  *
+ * 9. Where the job says what each row weighs (hd_task_row_weight()), an update is known before the metrics:
+ *    of a step in which rule 8 lets others have parameters, those of a bucket are brought on beside the pass,
+ *    as soon as its sum is here, by the thread that sums it (hd_dist_aside_bring()), and go at once. What the
+ *    metrics say then must be that weight. ADR 245.
+ *
  * Ownership: the worker's arena. Threads: the worker's caller; inside hd_onset_run() a rank writes its own
- * entries and the rows of its virtual nodes; `readable` changes when all ranks have come back. */
+ * entries and the rows of its virtual nodes; `readable` changes when all ranks have come back. Beside a pass,
+ * and only then, `readable` and the last of `rank` are of the thread that sums, under its lock. */
 #ifndef HD_ENGINE_ONSET_H
 #define HD_ENGINE_ONSET_H
 
@@ -69,7 +75,10 @@ struct hd_onset {
 	uint8_t *readable, *brings;       /* [nbuckets] of the step at hand; rule 8 */
 	/* [nvns] rows that were taken ahead; next: 1 + their step; 0: none */
 	struct hd_onset_rows { uint64_t next; struct hd_loaded loaded; } *rows;
-	struct hd_onset_rank *rank;       /* [ndevices] */
+	struct hd_onset_rank *rank;       /* [ndevices + 1]; the last: room of rule 9 */
+	uint64_t row_weight;              /* rule 9; 0: not known */
+	uint32_t naside;                  /* buckets of the step brought on so */
+	bool running;                     /* inside hd_onset_run() */
 	bool goes_on; uint64_t step;      /* the step begun last: may the next one begin before its end? */
 	/* the scalars of the step, once all metrics are here. 0: not made, 1: buckets are
 	 * brought on by them (an empty step leaves them as they are), 2: a number is not finite */
@@ -100,11 +109,17 @@ void hd_onset_updated(struct hd_worker *worker);          /* sharded state: the 
 bool hd_onset_brought(const struct hd_worker *worker, uint32_t bucket);
 HD_MUST_USE enum hd_err hd_onset_slots(struct hd_rank *rank, const struct hd_chunk *run, uint64_t *token);
 
+double hd_onset_weight(const struct hd_worker *worker);   /* rule 9: of all rows of the step */
+bool hd_onset_may_aside(const struct hd_worker *worker, uint32_t bucket);
+HD_MUST_USE enum hd_err hd_onset_aside(struct hd_rank *rank, uint32_t bucket);
+
 bool hd_onset_has(const struct hd_worker *worker);        /* is anything possible now? */
 HD_MUST_USE enum hd_err hd_onset_run(struct hd_worker *worker, uint32_t seen, struct hd_diag *diag);
 
 /* scalars.c: those of an update without a norm, with all metrics here; `skip`: the step is empty. false: a
  * number is not finite. */
+void hd_scalars_of_weight(const struct hd_worker *worker, double weight, struct hd_step_scalars *scalars);
+double hd_scalars_weight(const struct hd_worker *worker); /* of all leaves, which are here */
 bool hd_scalars_unclipped(const struct hd_worker *worker, struct hd_step_scalars *scalars);
 
 #endif

@@ -154,8 +154,8 @@ static enum hd_err make_needs(struct hd_worker *w, struct hd_onset *o, struct hd
 
 static enum hd_err make_ranks(struct hd_worker *w, struct hd_onset *o, struct hd_diag *diag)
 {
-	o->rank = hd_arena_take(&w->arena, w->spec.ndevices, sizeof *o->rank);
-	for (uint32_t r = 0; o->rank && r < w->spec.ndevices; r++) {
+	o->rank = hd_arena_take(&w->arena, w->spec.ndevices + 1u, sizeof *o->rank);
+	for (uint32_t r = 0; o->rank && r <= w->spec.ndevices; r++) {
 		o->rank[r].bucket = HD_NONE;
 		for (uint32_t k = 0; k <= hd_worker_store_shape(w).nslots; k++) {
 			uint8_t *at = hd_arena_take(&w->arena, HD_ONSET_ELEMS + HD_FLAT_ALIGN_ELEMS,
@@ -169,6 +169,18 @@ static enum hd_err make_ranks(struct hd_worker *w, struct hd_onset *o, struct hd
 	return o->rank ? HD_OK : no_memory(diag);
 }
 
+/* Rows of labels count where they have one; of all else each does. */
+uint64_t hd_task_row_weight(const struct hd_task *task)
+{
+	const struct hd_graph *g = &task->train;
+	const uint32_t value = hd_graph_find_output(g, "weight");
+	const struct hd_node *node = value == HD_NONE || g->value[value].node == HD_NONE ? NULL :
+		&g->node[g->value[value].node];
+	const struct hd_value *x = node && node->op == HD_OP_COUNT64 ? &g->value[node->in[0]] : NULL;
+
+	return x && x->dtype == HD_F32 && x->dim[0] < 0 ? (uint64_t)-x->dim[0] : 0;
+}
+
 enum hd_err hd_onset_make(struct hd_worker *w, struct hd_diag *diag)
 {
 	if (hd_task_onset(w->task))
@@ -179,6 +191,7 @@ enum hd_err hd_onset_make(struct hd_worker *w, struct hd_diag *diag)
 		return no_memory(diag);
 	w->onset = o;
 	o->norms = hd_job_onset_norms(w->task->job);
+	o->row_weight = hd_task_row_weight(w->task);
 	o->readable = hd_arena_take(&w->arena, w->stage->nbuckets, 1);
 	o->brings = hd_arena_take(&w->arena, w->stage->nbuckets, 1);
 	o->rows = hd_arena_take(&w->arena, w->task->job->nvns, sizeof *o->rows);

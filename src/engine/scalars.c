@@ -109,13 +109,20 @@ bool hd_scalars_early(const struct hd_worker *w, struct hd_step_scalars *scalars
 	return weight != 0;
 }
 
+void hd_scalars_of_weight(const struct hd_worker *w, double weight, struct hd_step_scalars *scalars)
+{
+	*scalars = scalars_of(w, weight);
+	scalars->skip = weight == 0;
+}
+
+double hd_scalars_weight(const struct hd_worker *w) { return leaf_sum(w, offsetof(struct hd_leaf, weight)); }
+
 bool hd_scalars_unclipped(const struct hd_worker *w, struct hd_step_scalars *scalars)
 {
 	const double loss = leaf_sum(w, offsetof(struct hd_leaf, loss)),
-		weight = leaf_sum(w, offsetof(struct hd_leaf, weight));
+		weight = hd_scalars_weight(w);
 
-	*scalars = scalars_of(w, weight);
-	scalars->skip = weight == 0;
+	hd_scalars_of_weight(w, weight, scalars);
 	return weight == 0 || (isfinite(loss) && isfinite(weight) && isfinite(1.0 / weight));
 }
 

@@ -319,6 +319,17 @@ void hd_dist_ratio_put(struct hd_worker *w, uint32_t bucket, const double *from)
 			run.nsegments * sizeof *from);
 }
 
+/* Of onset.h, rule 9. A step that weighs nothing is skipped: so is one of devices that compute nothing. */
+static enum hd_err check_weight(const struct hd_worker *w, struct hd_diag *diag)
+{
+	const double weight = hd_scalars_weight(w), expected = w->onset ? hd_onset_weight(w) : 0;
+
+	if (!w->onset || !w->onset->naside || weight == 0 || memcmp(&weight, &expected, sizeof weight) == 0)
+		return HD_OK;
+	return hd_fail(diag, HD_E_BUG, "step %lld: its samples weigh %g, and parameters were sent as if it "
+		"were %g; please report it", (long long)w->count.step, weight, expected);
+}
+
 enum hd_err hd_dist_update(struct hd_worker *w, const uint8_t *own, struct hd_diag *diag)
 {
 	assert(w->step->begun);
@@ -334,8 +345,11 @@ enum hd_err hd_dist_update(struct hd_worker *w, const uint8_t *own, struct hd_di
 	if (hd_dist_leaves_missing(w))
 		return hd_fail(diag, HD_E_INVAL, "step %lld: %u virtual nodes have said nothing",
 			(long long)w->count.step, hd_dist_leaves_missing(w));
+	enum hd_err err = check_weight(w, diag);
+	if (err)
+		return err;
 	hd_step_work(w, &w->parts->part->work);
-	enum hd_err err = hd_worker_all(w, update_own, diag);
+	err = hd_worker_all(w, update_own, diag);
 	if (!err)
 		hd_onset_updated(w);
 	return err;

@@ -103,6 +103,8 @@ const char *hd_job_onset(const struct hd_job *job, const struct hd_graph *train,
 const char *hd_job_onset_waits(const struct hd_job *job);
 /* Why an update needs the norms of all gradients first; NULL: a bucket is brought on once its sum is here. */
 const char *hd_job_onset_norms(const struct hd_job *job);
+/* What each row of the data adds to the weight by which gradients are divided; 0: the data say it. */
+uint64_t hd_task_row_weight(const struct hd_task *task);
 /* Both in a sentence, for events and plans. */
 void hd_onset_say(const char *never, const char *waits, char *text, size_t size);
 /* The same of n stages that begin at those nodes (engine/eager.h). HD_E_REFUSED: they cannot, as part of a

@@ -13,7 +13,8 @@
  *    is there (plan/comm.h); messages on their way share ports max-min fairly. A message takes `message_ns`
  *    of both its ports beside its bytes, and is there a latency later.
  * 4. Parameters of a bucket are readable at a worker when they are there, and the metrics of all others: each
- *    sends its own when its backward pass is over. Then nodes of the next step's first wave run, each when
+ *    sends its own when its backward pass is over. With `early` the last of a chain sends parameters without
+ *    these, when it has the sum (ADR 245). Then nodes of the next step's first wave run, each when
  *    all that it reads is readable. With `norms` none is, before the step is over.
  * 5. A step is over when all is everywhere and each has heard so. Backward passes begin after that.
  * 6. The answer is the time from the end of one step's backward passes to the end of the next one's.
@@ -32,7 +33,7 @@ enum { HD_COMM_TIME_WORKERS = 8, HD_COMM_TIME_MESSAGES = 1 << 15, HD_COMM_TIME_S
 struct hd_comm_way {
 	uint32_t nworkers, copies, servers;       /* plan/holding.h */
 	uint32_t nvns, wave;              /* virtual nodes of a worker; of its first and its last wave */
-	bool norms;
+	bool norms, early;
 	int64_t message_ns;               /* rule 3 */
 	int64_t hop_ns;                   /* until a thread goes on that is woken */
 	int64_t phase_ns;                 /* by which each phase of a wave is longer than its nodes */

@@ -96,7 +96,8 @@
  *    coordinator.
  *
  *    Such a step of sharded state may hand out new parameters EARLY, before UPDATE (ADR 214): a bucket of an
- *    own chain whose sum is here, with the table, where an update needs no norms. The step before was
+ *    own chain whose sum is here, where an update needs no norms, and the table is here or says nothing that
+ *    it needs (ADR 245). The step before was
  *    finished in the same view, so none but the chain has its slots, and the last of the chain has the sum
  *    because all of it have: where they are gone the slots are lost, and no gradient is computed again. So
  *    what comes may overwrite own roots, also in part. Slots change with UPDATE alone. A step that turns
@@ -309,6 +310,8 @@ bool hd_member_saves(const struct hd_member *member);
 bool hd_member_holds(const struct hd_member *member);
 /* in force; NULL: not a member */
 const struct hd_view *hd_member_view(const struct hd_member *member);
+/* Rule 13: would EARLY of the bucket in the step begun last be taken? Its sum is here then. */
+bool hd_member_may_early(const struct hd_member *member, uint32_t bucket);
 const struct hd_exchange *hd_member_exchange(const struct hd_member *member);     /* of the step begun last */
 /* Sharded state: the holders of a bucket's slots, in the view in force or the next one; returns how many. */
 uint32_t hd_member_holders(const struct hd_member *member, uint32_t bucket, uint32_t worker[HD_MAX_MEMBERS]);

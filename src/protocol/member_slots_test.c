@@ -107,10 +107,15 @@ static void new_parameters_may_go_before_the_update(void **state)
 		CAME_AT(step, ROOT, 2, 1);
 		EVENT(FOLDED, AT(step), .bucket = 1);
 		CAME_AT(step, LEAVES, 0, 0);
-		CAME_AT(step, LEAVES, 2, 0);
+		/* before the sum is here none is taken; before the table is, they are */
+		assert_false(hd_member_may_early(w->m, 0));
+		IS(EVENT(EARLY, AT(step), .bucket = 0), "");
 		CAME_AT(step, SUM, 0, 0);
+		assert_true(hd_member_may_early(w->m, 0) == (step > 0));
+		assert_false(hd_member_may_early(w->m, 2) || hd_member_may_early(w->m, 1000));
 		IS(EVENT(EARLY, AT(step), .bucket = 0), step ? "PARM 1.0 {2}" : "");
 		IS(EVENT(EARLY, AT(step), .bucket = 0), "");
+		CAME_AT(step, LEAVES, 2, 0);
 		EVENT(SQUARED, AT(step));
 		IS(EVENT(UPDATED_OWN, AT(step)), step ? "FINISH 1" : "PARM 0.0 {2}; FINISH 0");
 		EVENT(UPDATED, AT(step), .news = &none);

@@ -266,13 +266,18 @@ static void fetched(struct hd_member *m, uint32_t epoch)
 		hd_member_compute(m, 0);
 }
 
-/* Rule 13. In a step that is restarted they wait for UPDATE. */
+/* In a step that is restarted they wait for UPDATE. */
+bool hd_member_may_early(const struct hd_member *m, uint32_t bucket)
+{
+	return m->config.copies && m->begun && !m->held && !m->updated && m->window.ahead &&
+		m->window.epoch == m->epoch && m->x.step == m->at && bucket < m->x.nbuckets &&
+		hd_exchange_chained(&m->x, bucket) && hd_exchange_summed(&m->x, bucket);
+}
+
 static void on_early(struct hd_member *m, uint32_t bucket)
 {
-	if (!m->config.copies || m->held || m->updated || !m->window.ahead || m->window.epoch != m->epoch ||
-		bucket >= m->x.nbuckets || !hd_exchange_chained(&m->x, bucket))
+	if (!hd_member_may_early(m, bucket))
 		return;
-	assert(m->x.table && hd_exchange_summed(&m->x, bucket));
 	if (hd_exchange_parm(&m->x, bucket))
 		hand_out(m, bucket);
 }

@@ -267,7 +267,7 @@ static bool may_early(const struct sim_proc *p, uint64_t step, uint32_t b)
 {
 	const struct hd_exchange *x = hd_member_exchange(p->m);
 
-	return x->step == step && p->version == step && x->table && p->sum_here[b] && !p->parm_here[b] &&
+	return x->step == step && p->version == step && p->sum_here[b] && !p->parm_here[b] &&
 		p->slot[b] == step + 1 && hd_exchange_chained(x, b);
 }
 

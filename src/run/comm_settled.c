@@ -38,14 +38,16 @@ static struct hd_comm_pace pace_of(const struct hd_run_costs *costs)
 /* Of a message, in the sender's time and in the receiver's. */
 #define MESSAGE_NS INT64_C(10000)
 
-struct hd_comm_way hd_comm_way_of(const struct hd_job *job, const struct hd_run_costs *costs,
+struct hd_comm_way hd_comm_way_of(const struct hd_task *task, const struct hd_run_costs *costs,
 	uint32_t nworkers)
 {
+	const struct hd_job *job = task->job;
 	const uint32_t nvns = (job->nvns + nworkers - 1) / nworkers;
 
 	return (struct hd_comm_way){ .nworkers = nworkers, .copies = hd_job_copies(job),
 		.servers = hd_job_servers(job), .nvns = nvns, .wave = nvns < HD_MAX_WAVE ? nvns : HD_MAX_WAVE,
-		.norms = hd_job_onset_norms(job) != NULL, .message_ns = MESSAGE_NS,
+		.norms = hd_job_onset_norms(job) != NULL, .early = hd_task_row_weight(task) > 0,
+		.message_ns = MESSAGE_NS,
 		.hop_ns = (int64_t)costs->hop_ns, .phase_ns = (int64_t)costs->late_ns };
 }
 
@@ -66,7 +68,7 @@ static enum hd_err cut_auto(struct hd_comm_settled *s, struct hd_comm_cut *made,
 	const struct hd_comm_ask *ask, const struct hd_comm_settling *how, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	const struct hd_comm_way way = hd_comm_way_of(task->job, how->costs, how->nworkers);
+	const struct hd_comm_way way = hd_comm_way_of(task, how->costs, how->nworkers);
 	struct hd_comm_cut first;
 	enum hd_err err = hd_comm_cut_best(&first, ask, how->nworkers, most_bytes(&task->layout,
 		how->nworkers), &s->end_ns, arena, diag);

@@ -40,7 +40,7 @@ struct hd_comm_settled {
 bool hd_comm_wants_times(const struct hd_job *job);
 struct hd_comm_link hd_comm_link_of(const struct hd_run_costs *costs);
 /* How `nworkers` with one device each exchange what they sum; of a job of the whole model. */
-struct hd_comm_way hd_comm_way_of(const struct hd_job *job, const struct hd_run_costs *costs,
+struct hd_comm_way hd_comm_way_of(const struct hd_task *task, const struct hd_run_costs *costs,
 	uint32_t nworkers);
 /* Cuts the task's layout and sets its ranks: before anything is made of that layout. *value: for the job. */
 HD_MUST_USE enum hd_err hd_comm_settle(struct hd_comm_settled *settled, struct hd_job_value *value,

@@ -14,7 +14,7 @@ enum hd_err hd_pipes_whole_over_links(struct hd_forecast *step, const struct hd_
 	if (ndevices != 1 || nworkers < 2 || costs->port_bytes_per_s <= 0 || !task->comm.nbuckets ||
 		step->step_ns <= 0)
 		return HD_OK;
-	const struct hd_comm_way way = hd_comm_way_of(task->job, costs, nworkers);
+	const struct hd_comm_way way = hd_comm_way_of(task, costs, nworkers);
 	enum hd_err err = hd_comm_step_time(&time, &ask, NULL, &task->comm, &way, arena, diag);
 	if (!err && time.step_ns) {
 		step->step_ns = (double)time.step_ns;

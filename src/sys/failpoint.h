@@ -97,6 +97,7 @@
 	X(NORM_BEFORE,          "norm.before",           false, WORKER,      EXCHANGE,    "before the norms of a bucket's segments go to the others; sharded") \
 	X(NORM_HERE,            "norm.here",             false, WORKER,      EXCHANGE,    "when those of another worker's bucket came; sharded") \
 	X(PARAMS_BEFORE,        "params.before",         false, WORKER,      EXCHANGE,    "before a bucket's new parameters go to the others; sharded") \
+	X(PARAMS_EARLY,         "params.early",          false, WORKER,      EXCHANGE,    "when a bucket's new parameters are made beside a pass, before they go to the others; sharded; key: the worker") \
 	X(PARAMS_HERE,          "params.here",           false, WORKER,      EXCHANGE,    "when a bucket's new parameters came; sharded") \
 	X(SLOTS_ASK,            "slots.ask",             false, WORKER,      CHANGE,      "before a worker asks another for slots of the optimizer") \
 	X(SLOTS_ANSWER,         "slots.answer",          false, WORKER,      CHANGE,      "before a worker answers with slots") \

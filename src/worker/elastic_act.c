@@ -532,6 +532,26 @@ static void say_metrics(struct hd_elastic *e)
 		.own = e->slots.brings });
 }
 
+/* What others wait for need not wait for the end of the pass (ADR 245). */
+static void bring_early(struct hd_elastic *e, const struct hd_member_event *event)
+{
+	const struct hd_exchange *x = hd_member_exchange(e->member);
+	struct hd_diag diag = { "" };
+	bool brought = false;
+
+	if ((event->kind != HD_IN_FOLDED && event->kind != HD_IN_SQUARED) || event->step != x->step ||
+		x->step != e->step || e->begins_open || e->nqueued > HD_ELASTIC_BUSY_QUEUE ||
+		!hd_member_may_early(e->member, event->bucket) ||
+		brings(e, x, event->bucket) != HD_DIST_SENDS)
+		return;
+	judge(e, hd_dist_aside_bring(e->worker, event->bucket, &brought, &diag), &diag);
+	if (!brought)
+		return;
+	(void)HD_FAILPOINT_KEY(PARAMS_EARLY, atomic_load(&e->self));
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_EARLY, .step = x->step,
+		.bucket = event->bucket });
+}
+
 static void step(struct hd_elastic *e, const struct hd_member_event *event)
 {
 	struct hd_member_actions done = hd_member_step(e->member, event, hd_clock_now_ns(e->spec->clock));
@@ -543,6 +563,7 @@ static void step(struct hd_elastic *e, const struct hd_member_event *event)
 			a->step == hd_member_exchange(e->member)->step);
 		act[a->kind](e, a);
 	}
+	bring_early(e, event);
 }
 
 void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)

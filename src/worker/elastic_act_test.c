@@ -43,6 +43,12 @@ struct hd_member_actions hd_member_step(struct hd_member *member, const struct h
 const struct hd_view *hd_member_view(const struct hd_member *member) { (void)member; return &view; }
 const struct hd_exchange *hd_member_exchange(const struct hd_member *member) { (void)member; return &exchange;
 	}
+bool hd_member_may_early(const struct hd_member *member, uint32_t bucket)
+{
+	(void)member;
+	(void)bucket;
+	return false;
+}
 enum hd_member_state hd_member_state(const struct hd_member *member) { (void)member; return HD_MEMBER; }
 uint32_t hd_member_worker(const struct hd_member *member) { (void)member; return 0; }
 uint32_t hd_member_epoch(const struct hd_member *member) { (void)member; return view.epoch; }

@@ -274,6 +274,15 @@ enum hd_err hd_dist_aside(struct hd_worker *w, const struct hd_tnode *root, cons
 	return HD_OK;
 }
 
+enum hd_err hd_dist_aside_bring(struct hd_worker *w, uint32_t bucket, bool *brought, struct hd_diag *diag)
+{
+	(void)w;
+	(void)bucket;
+	(void)diag;
+	*brought = false;
+	return HD_OK;
+}
+
 /* ---- teaching, and slots of sharded state: none ---- */
 
 enum hd_err hd_elastic_address(const char *text, char transport[16], char addr[HD_ADDR_CAP],

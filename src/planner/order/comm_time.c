@@ -214,7 +214,7 @@ static void has_sum(struct timed *t, uint32_t b, uint32_t place, double ns)
 		return;
 	}
 	if (!t->way->norms)
-		hand_out(t, b, fmax(ns, t->table_ns[me]) + (double)t->way->hop_ns);
+		hand_out(t, b, (t->way->early ? ns : fmax(ns, t->table_ns[me])) + (double)t->way->hop_ns);
 }
 
 static void arrived(void *user, const struct hd_flow_message *m, double at_ns)

@@ -186,6 +186,34 @@ static void steps_keep_their_bounds(void **state)
 	}
 }
 
+/* Of three workers two hold slots. The third gets parameters no later if they need not wait for metrics. */
+static void parameters_that_go_early_shorten_steps(void **state)
+{
+	struct hd_dice d = { 33 };
+	int shorter = 0;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct timed_model m;
+		open_model(&m, i % 2, &d);
+		cut(&m, HD_COMM_TENSORS, hd_roll(&d, 2));
+		m.ask.link.bytes_per_s = 1e8 * (1 + hd_roll(&d, 30));
+		m.way.nworkers = 3;
+		m.way.copies = m.way.servers = 2;
+		const double late = (double)took(&m).step_ns;
+		m.way.early = true;
+		const double early = (double)took(&m).step_ns;
+		CHECK(early < late * 1.02, "%d: %.0f, early %.0f", i, late, early);
+		shorter += early < late - 20;
+		m.way.norms = true;               /* an update that needs norms knows them last */
+		const double norms = (double)took(&m).step_ns;
+		m.way.early = false;
+		assert_true(is_near(norms, (double)took(&m).step_ns));
+		hd_subject_finish(&m.s);
+	}
+	CHECK(shorter > 4, "%d of 20 are shorter", shorter);
+}
+
 static void too_much_to_play_is_not_said(void **state)
 {
 	struct hd_dice d = { 2 };
@@ -246,6 +274,7 @@ int main(void)
 		cmocka_unit_test(one_bucket_takes_all_one_after_another),
 		cmocka_unit_test(what_is_sent_at_once_takes_no_time),
 		cmocka_unit_test(steps_keep_their_bounds),
+		cmocka_unit_test(parameters_that_go_early_shorten_steps),
 		cmocka_unit_test(too_much_to_play_is_not_said),
 		cmocka_unit_test(the_fastest_of_some_is_found),
 	};
