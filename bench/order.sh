@@ -16,7 +16,9 @@
 #    step is predicted for it.
 # 3. Variants of a table follow one another, in each round in the opposite order; ratios are of one round, the
 #    middle one is given. Beside a step stand the bytes that a worker sent, at the link's rate; the share by
-#    which the slow tenth of its steps is longer than the fast tenth; the buckets; the predicted step.
+#    which the slow tenth of its steps is longer than the fast tenth; the buckets; the predicted step; and by
+#    how much the slowest worker's part of a step is longer than the fastest one's, as they recorded it: until
+#    its end there, without what it then waits for the ends of others. The middle of all steps.
 # 4. ddp: DistributedDataParallel over gloo with the same links, bytes of each tensor and waits of each node;
 #    its steps are without an optimizer, a grace for it. Variants there are sizes of its buckets; of 0 MiB:
 #    each tensor is summed alone, by gloo's ring, as backward makes it.
@@ -84,25 +86,35 @@ print("%d nodes with parameters, %.2f MB; times x %.2f: computing %.0f ms, ring 
 END
 }
 
-# step NAME OPTION...: "NAME step predicted transfers spread buckets", in ms and %
+# step NAME OPTION...: "NAME step predicted transfers spread buckets over-workers", in ms and %
 step()
 {
 	local name=$1 got
 	shift
 	got=$(measure "${mbit}mbit" "$steps" "$work/job.yaml" \
 		"--devices paced:1 --profile $work/times.json" "$@") || { echo "$name failed"; return; }
+	"$heddle" trace merge "$work/run" "$work/far/"* -o "$work/steps.ndjson" -q 2>>"$work/log" ||
+		: >"$work/steps.ndjson"
 	# shellcheck disable=SC2086
-	python3 - "$work/lines" "$work/run/events.ndjson" "$name" "$mbit" "$port" "$nmachines" $got <<'END'
-import json, re, sys
-lines, events, name = sys.argv[1:4]
-mbit, port, n, predicted, median = (float(x) for x in sys.argv[4:9])
+	python3 - "$work/lines" "$work/run/events.ndjson" "$work/steps.ndjson" "$name" "$mbit" "$port" \
+		"$nmachines" $got <<'END'
+import json, re, statistics, sys
+lines, events, recorded, name = sys.argv[1:5]
+mbit, port, n, predicted, median = (float(x) for x in sys.argv[5:10])
 m = [json.loads(x) for x in open(lines)]
 took = sorted((b["t"] - a["t"]) * 1e3 for a, b in zip(m, m[1:]))
 sent = sorted(x["bytes_out"] for x in m)[len(m) // 2] / n / (mbit * 1e6 * port) * 1e3
 tenth = max(1, len(took) // 10)
 spread = (sum(took[-tenth:]) / max(sum(took[:tenth]), 1e-3) - 1) * 100
 cut = re.search(r"comm: [^\"]*?(\d+) buckets", open(events).read())
-print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-")
+parts, first = {}, m[0]["step"]
+for line in open(recorded):
+    x = json.loads(line)
+    if x.get("step_ns") and x["step"] >= first:
+        parts.setdefault(x["step"], []).append(x["step_ns"])
+apart = [(max(p) / min(p) - 1) * 100 for p in parts.values() if len(p) == n]
+print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-",
+    round(statistics.median(apart), 1) if apart else "-")
 END
 }
 
@@ -163,8 +175,9 @@ for line in open(sys.argv[1]):
         got.setdefault(name, {})[round] = [None if x == "-" else float(x) for x in rest]
 wanted, what = sys.argv[2:]
 base = "auto" if what == "best" else names[0]
-print("| variant | step, ms | ratio | wanted | all | predicted, ms | transfers, ms | spread, % | buckets |")
-print("|---|--:|--:|--:|---|--:|--:|--:|--:|")
+print("| variant | step, ms | ratio | wanted | all | predicted, ms | transfers, ms | spread, % | buckets | "
+    "over workers, % |")
+print("|---|--:|--:|--:|---|--:|--:|--:|--:|--:|")
 def middle(xs):
     xs = [x for x in xs if x is not None]
     return "%.0f" % statistics.median(xs) if xs else "-"
@@ -180,7 +193,7 @@ for x in names:
     print("| %s | %s | %s | %s | %s | %s |" % (x, middle(v[0] for v in got[x].values()),
         "%.3f" % statistics.median(ratios) if shown else "", wanted if shown else "",
         ", ".join("%.3f" % y for y in ratios) if shown else "",
-        " | ".join(middle(v[i] for v in got[x].values()) for i in range(1, 5))))
+        " | ".join(middle(v[i] if i < len(v) else None for v in got[x].values()) for i in range(1, 6))))
 END
 }
 
