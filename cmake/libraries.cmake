@@ -15,6 +15,8 @@ set(HD_LIBRARIES
   "metis|metis.h|libmetis-dev|optional"
   "curl|curl/curl.h|libcurl4-openssl-dev|optional"
   "uring|liburing.h|liburing-dev|optional"
+  "pcre2-8|pcre2.h|libpcre2-dev|required"
+  "utf8proc|utf8proc.h|libutf8proc-dev|required"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")
 

@@ -1,0 +1,18 @@
+/* post.h -- the `post_processor` of the file: tokens before and behind those of a text.
+ *
+ * 1. What it adds to a single text is a list: tokens, and the place of the text's own. ByteLevel adds none.
+ *    Of a Sequence one part may add tokens. */
+#ifndef HD_TOKEN_POST_H
+#define HD_TOKEN_POST_H
+
+#include "base/json.h"
+#include "token/tokenizer.h"
+
+struct hd_token_post { struct hd_token_ids ids; };      /* HD_TOKEN_NONE: the text's own; none: as if that */
+
+HD_MUST_USE enum hd_err hd_token_post_read(struct hd_token_post *post, const struct hd_json *json,
+	struct hd_arena *arena,
+	struct hd_diag *diag);
+void hd_token_post_finish(struct hd_token_post *post);
+
+#endif
