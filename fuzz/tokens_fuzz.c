@@ -9,8 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	const uint8_t *at;
 	uint64_t n;
+	uint32_t width;
 
-	if (hd_tokens_parse(bytes, len, "input", &at, &n, NULL) == HD_OK && at + 2 * n != bytes + len)
+	if (hd_tokens_parse(bytes, len, "input", &at, &n, &width, NULL) == HD_OK &&
+		at + width * n != bytes + len)
 		abort();
 	return 0;
 }

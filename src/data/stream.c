@@ -3,28 +3,35 @@
 #include <assert.h>
 #include <inttypes.h>
 
-static uint32_t token_at(const struct hd_token_stream *stream, const struct hd_piece *piece, uint64_t i)
+static uint32_t token_at(const struct hd_piece *piece, uint64_t i)
 {
-	return stream->width_bytes == 1 ? piece->bytes[i] : hd_get16(piece->bytes + 2 * i);
+	return piece->width_bytes == 1 ? piece->bytes[i] : piece->width_bytes == 2 ? hd_get16(piece->bytes +
+		2 * i) : hd_get32(piece->bytes + 4 * i);
+}
+
+/* A sample's tokens are int32. */
+static uint32_t bound_of(const struct hd_token_stream *stream)
+{
+	return stream->bound ? stream->bound : (uint32_t)1 << 31;
 }
 
 static enum hd_err check_tokens(const struct hd_token_stream *stream, struct hd_diag *diag)
 {
-	uint64_t all = stream->width_bytes == 1 ? 256 : 65536;
-
-	if (stream->bound == 0 || stream->bound >= all)
-		return HD_OK;
 	for (uint32_t p = 0; p < stream->npieces; p++) {
 		const struct hd_piece *piece = &stream->piece[p];
+		const uint64_t all = (uint64_t)1 << 8 * piece->width_bytes;
+		const uint32_t bound = bound_of(stream);
+		if (bound >= all || (piece->width_bytes < 4 && !stream->bound))
+			continue;
 		for (uint64_t i = 0; i < piece->ntokens; i++)
-			if (token_at(stream, piece, i) >= stream->bound)
+			if (token_at(piece, i) >= bound)
 				return hd_fail(diag, HD_E_INPUT,
 					"%s: token %u at byte %" PRIu64 ", the model knows 0 to %u: give "
 					"the model a vocabulary of %u or more",
-					piece->name, token_at(stream, piece, i),
+					piece->name, token_at(piece, i),
 						(uint64_t)(piece->bytes - stream->reader.source[p].bytes) +
-						i * stream->width_bytes,
-					stream->bound - 1, token_at(stream, piece, i) + 1);
+						i * piece->width_bytes,
+					bound - 1, token_at(piece, i) + 1);
 	}
 	return HD_OK;
 }
@@ -47,7 +54,7 @@ static enum hd_err join_pieces(struct hd_token_stream *stream,
 		piece->first = stream->ntokens;
 		stream->ntokens += piece->ntokens;
 		reader->source[i].head = (size_t)(piece->bytes - reader->source[i].bytes);
-		reader->source[i].hashed = piece->ntokens * stream->width_bytes;
+		reader->source[i].hashed = piece->ntokens * piece->width_bytes;
 	}
 	stream->npieces = reader->nsources;
 	reader->set.hash = hd_sources_hash(reader);
@@ -55,7 +62,6 @@ static enum hd_err join_pieces(struct hd_token_stream *stream,
 }
 
 enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec,
-	uint32_t width_bytes,
 	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
 	const char *what, struct hd_diag *diag)
 {
@@ -69,7 +75,6 @@ enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd
 		return hd_fail(diag, HD_E_INVAL,
 			"data.kind %s needs a model that reads sequences (model.args context)", spec->kind);
 	stream->context = spec->context;
-	stream->width_bytes = width_bytes;
 	stream->bound = hd_token_bound(spec);
 	err = hd_source_add_glob(&stream->reader, spec->path, diag);
 	if (err == HD_OK)
@@ -118,12 +123,12 @@ enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, u
 	for (uint32_t j = 0; j <= stream->context; j++) {
 		while (first + j >= stream->piece[p].first + stream->piece[p].ntokens)
 			p++;
-		uint32_t token = token_at(stream, &stream->piece[p], first + j - stream->piece[p].first);
-		if (stream->bound && token >= stream->bound)
+		uint32_t token = token_at(&stream->piece[p], first + j - stream->piece[p].first);
+		if (token >= bound_of(stream))
 			return hd_fail(diag, HD_E_INTEGRITY,
 				"%s was changed while it is in use: token %u now stands where all were "
 				"below %u",
-				stream->piece[p].name, token, stream->bound);
+				stream->piece[p].name, token, bound_of(stream));
 		if (j < stream->context)
 			x[j] = (int32_t)token;
 		if (j > 0)

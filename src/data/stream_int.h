@@ -10,18 +10,18 @@
 #include "data/reader_int.h"
 
 /* first: tokens before it */
-struct hd_piece { const uint8_t *bytes; uint64_t first, ntokens; const char *name; };
+/* width 1, 2 or 4, little end first */
+struct hd_piece { const uint8_t *bytes; uint64_t first, ntokens; uint32_t width_bytes; const char *name; };
 
 struct hd_token_stream {
 	struct hd_reader reader;
 	struct hd_piece *piece; uint32_t npieces;        /* in the arena; one per source */
 	uint64_t ntokens;
-	uint32_t context, width_bytes, bound;            /* width 1 or 2, little end first; bound 0: none */
+	uint32_t context, bound;                         /* bound 0: none */
 };
 
 /* The pieces: one per source, without their headers. Then fields, splits, hash, about. */
 HD_MUST_USE enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec,
-	uint32_t width_bytes,
 	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
 	const char *what, struct hd_diag *diag);
 enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index,

@@ -248,6 +248,41 @@ static void tokens_are_16_bits_wide_and_shifted_by_one(void **state)
 	hd_dataset_destroy(set);
 }
 
+/* The head of llm.c's files for Llama 3, and tokens of four bytes. */
+static size_t make_wide(uint8_t *file, uint32_t n, uint32_t step)
+{
+	const uint32_t head[3] = { 20240801, 7, n };
+
+	memset(file, 0, 1024);
+	for (uint32_t i = 0; i < 3 + n; i++) {
+		const uint32_t v = i < 3 ? head[i] : (i - 3) * step;
+		for (unsigned b = 0; b < 4; b++)
+			file[(i < 3 ? 4 * i : 1024 + 4 * (i - 3)) + b] = (uint8_t)(v >> 8 * b);
+	}
+	return 1024 + 4 * (size_t)n;
+}
+
+static void tokens_of_32_bits_are_read_by_their_own_head(void **state)
+{
+	uint8_t file[2048];
+	int32_t x[7], y[7];
+	(void)state;
+
+	put_file(&sim.fs, "shard", file, make_wide(file, 100, 1281));
+	struct hd_dataset *set = open_set(&sim.fs, tokens_of(7, 128256));
+	assert_int_equal(set->count, 99 / 7);
+	read_sample(set, 0, 13, x, y);
+	for (uint32_t i = 0; i < 7; i++)
+		CHECK(x[i] == (int32_t)(91 + i) * 1281 && y[i] == (int32_t)(92 + i) * 1281, "at %u: %d", i,
+			(int)x[i]);
+	hd_dataset_destroy(set);
+	check_refused(&sim.fs, tokens_of(7, 70000), HD_E_INPUT, "shard: token 70455 at byte 1244");
+	put_file(&sim.fs, "shard", file, make_wide(file, 100, 1281) - 1);
+	check_refused(&sim.fs, tokens_of(7, 128256), HD_E_INPUT, "100 tokens need 1424 bytes, it has 1423");
+	put_file(&sim.fs, "shard", file, make_wide(file, 100, 1u << 30));
+	check_refused(&sim.fs, tokens_of(7, 0), HD_E_INPUT, "token 2147483648 at byte 1032");
+}
+
 static void a_token_beyond_the_vocabulary_is_reported_with_its_offset(void **state)
 {
 	uint8_t file[4096];
@@ -314,6 +349,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(missing_empty_short_and_odd_paths_say_what_to_do,
 			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(every_failing_call_is_reported, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(tokens_of_32_bits_are_read_by_their_own_head, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(tokens_are_16_bits_wide_and_shifted_by_one,
 			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_token_beyond_the_vocabulary_is_reported_with_its_offset,

@@ -6,12 +6,13 @@ static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *pie
 	(void)diag;
 	piece->bytes = source->bytes;
 	piece->ntokens = source->len;
+	piece->width_bytes = 1;
 	return HD_OK;
 }
 
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
-	return hd_token_stream_make((struct hd_token_stream *)reader, spec, 1, piece_of, "bytes of text",
+	return hd_token_stream_make((struct hd_token_stream *)reader, spec, piece_of, "bytes of text",
 		diag);
 }
 
