@@ -301,6 +301,14 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(FN_BANDWIDTH, 0,  "bandwidth",     TEXT,   "BYTES",   "bytes a second between an instance and its owner, as 10MiB (default: no bound)") \
 	X(MEMORY_MB,   0,   "memory-mb",     COUNT,  "MB",      "memory of an instance, and its share of a core: 1769 are one (default 1769)") \
 	X(NO_AUTH,     0,   "no-auth",       FLAG,   "",        "signatures are not looked at")                    \
+	X(TOKENIZER,   0,   "tokenizer",     TEXT,   "FILE",    "a published tokenizer.json")                      \
+	X(FIELD,       0,   "field",         TEXT,   "NAME",    "texts are JSON Lines: the member of each line that is a document") \
+	X(LINES,       0,   "lines",         FLAG,   "",        "each line of a text is a document")               \
+	X(BOS,         0,   "bos",           TEXT,   "TOKEN",   "before each document (default: nothing)")         \
+	X(EOS,         0,   "eos",           TEXT,   "TOKEN",   "behind each document (default: the tokenizer's end token; '': nothing)") \
+	X(SPECIAL,     0,   "special",       FLAG,   "",        "with the tokens of the tokenizer's post-processor") \
+	X(BOUNDARIES,  0,   "boundaries",    TEXT,   "FILE",    "write where each document begins, too")           \
+	X(TOKEN_THREADS, 0, "threads",       COUNT,  "T",       "threads that tokenize (default: the cores)")      \
 	X(RATE,        0,   "rate",          TEXT,   "R",       "jobs per hour, in the mean of a week (default 11.4: 100,000 a year)")
 
 enum hd_opt {
@@ -313,7 +321,7 @@ enum hd_opt {
 struct hd_opt_row { char letter; const char *name; uint8_t kind; const char *value, *about; };
 extern const struct hd_opt_row hd_opts[HD_NOPTS];
 
-enum { HD_MAX_POSITIONALS = 8, HD_MAX_SETS = 64 };
+enum { HD_MAX_POSITIONALS = 250, HD_MAX_SETS = 64 };
 
 struct hd_args {
 	bool        has[HD_NOPTS];

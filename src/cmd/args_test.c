@@ -10,7 +10,7 @@ static enum hd_err parse(struct hd_args *args, const struct hd_verb *verb, const
 	struct hd_diag *diag)
 {
 	static char room[2000];
-	char *argv[200], *at = room;
+	char *argv[HD_MAX_POSITIONALS + 200], *at = room;
 	int argc = 0;
 
 	diag->text[0] = '\0';
@@ -108,7 +108,6 @@ static void what_is_wrong_is_answered_with_what_is_right(void **state)
 		{ &hd_verb_run, "a b", "`heddle run` takes JOB; see `heddle run --help`" },
 		{ &hd_verb_resume, "", "`heddle resume` takes RUN" },
 		{ &hd_verb_version, "x", "`heddle version` takes no arguments" },
-		{ &hd_verb_run, "1 2 3 4 5 6 7 8 9", "more than 8 arguments" },
 		{ &hd_verb_run, "x --an-option-whose-name-is-longer-than-any-that-could-be-in-the-table-of-options 1",
 			"there is no option --an-option" },
 	};
@@ -137,6 +136,19 @@ static void settings_have_a_bound(void **state)
 	assert_string_equal(diag.text, "more than 64 times --set");
 }
 
+static void arguments_have_a_bound(void **state)
+{
+	char line[HD_MAX_POSITIONALS * 2 + 16] = "x";
+	struct hd_diag diag;
+	struct hd_args args;
+
+	(void)state;
+	for (int i = 0; i < HD_MAX_POSITIONALS; i++)
+		strcat(line, " a");
+	assert_int_equal(parse(&args, &hd_verb_run, line, &diag), HD_E_INVAL);
+	assert_string_equal(diag.text, "more than 250 arguments");
+}
+
 static void help_is_given_whatever_the_arguments(void **state)
 {
 	struct hd_diag diag;
@@ -156,6 +168,7 @@ int main(void)
 		cmocka_unit_test(one_name_means_what_the_verb_takes),
 		cmocka_unit_test(what_is_wrong_is_answered_with_what_is_right),
 		cmocka_unit_test(settings_have_a_bound),
+		cmocka_unit_test(arguments_have_a_bound),
 		cmocka_unit_test(help_is_given_whatever_the_arguments),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,7 @@
 	X(data_cat) \
 	X(data_tune) \
 	X(data_prepare_graph) \
+	X(data_tokenize) \
 	X(model_ls) \
 	X(model_show) \
 	X(model_import) \

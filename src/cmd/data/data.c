@@ -6,6 +6,7 @@
 #include "run/samples.h"
 #include "cmd/data/graph.h"
 #include "cmd/data/stored.h"
+#include "cmd/data/tokens.h"
 #include "cmd/session.h"
 
 /* The data as the job sees them: shapes come from its model, order from its seed. */
@@ -408,7 +409,7 @@ static void put_values(struct hd_json_writer *w, const struct hd_field *f, const
 }
 
 static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *data, uint32_t split,
-	uint64_t index, uint64_t epoch, void *const *out)
+	uint64_t index, uint64_t epoch, void *const *out, struct hd_token_work *work)
 {
 	struct hd_json_writer w;
 	struct hd_arena arena;
@@ -424,10 +425,14 @@ static enum hd_err print_sample(struct hd_cmd *cmd, const struct hd_dataset *dat
 	hd_json_put_i64(&w, "index", (int64_t)index);
 	for (uint32_t f = 0; f < data->nfields; f++)
 		put_values(&w, &data->field[f], out[f]);
+	if (work && data->field[0].dtype == HD_I32)
+		err = hd_tokens_put(cmd, work, &w, "text", out[0], (uint32_t)(data->field[0].sample_bytes /
+			sizeof(int32_t)));
 	hd_json_close(&w);
-	printf("%s\n", text.at);
+	if (!err)
+		printf("%s\n", text.at);
 	hd_arena_finish(&arena);
-	return HD_OK;
+	return err;
 }
 
 enum { HD_CAT_COUNT = 5 };
@@ -445,20 +450,27 @@ static enum hd_err verb_data_cat(struct hd_cmd *cmd)
 {
 	uint64_t count = hd_args_count(&cmd->args, HD_OPT_COUNT_, HD_CAT_COUNT);
 	void *out[HD_MAX_FIELDS];
+	struct hd_tokenizer *tokenizer = NULL;
+	struct hd_token_work *work = NULL;
 	struct hd_task *task;
 	uint32_t split = 0;
 
 	if (is_stored(cmd, cmd->args.pos[0]))
-		return hd_stored_cat(cmd, cmd->args.pos[0]);
+		return cmd->args.has[HD_OPT_TOKENIZER] ? hd_tokens_cat(cmd, cmd->args.pos[0]) :
+			hd_stored_cat(cmd, cmd->args.pos[0]);
 	enum hd_err err = open_task(cmd, &task);
 	if (err)
 		return err;
 	err = find_split(cmd, task, &split);
+	if (!err && cmd->args.has[HD_OPT_TOKENIZER] && !(err = hd_cmd_tokenizer(cmd, &tokenizer)))
+		err = hd_token_work_create(&work, tokenizer, &cmd->diag);
 	if (!err)
 		err = take_fields(cmd, task->data, out);
 	for (uint64_t i = 0; !err && i < count && i < task->data->split[split].count; i++)
 		err = print_sample(cmd, task->data, split, i,
-			split == 0 ? cmd->args.count[HD_OPT_EPOCH] : HD_NO_EPOCH, out);
+			split == 0 ? cmd->args.count[HD_OPT_EPOCH] : HD_NO_EPOCH, out, work);
+	hd_token_work_destroy(work);
+	hd_tokenizer_destroy(tokenizer);
 	hd_task_destroy(task);
 	return err;
 }
@@ -472,7 +484,10 @@ const struct hd_verb hd_verb_data_cat = {
 		"hash. Of a tar shard and a record file before that a line for each member or record, "
 		"--count of them (1000): its key, place and length, and whether its check fits; exit 3 "
 		"where it is damaged. All of it is read, by ranges, as training does. Keys of S3 are AWS's "
-		"variables, or a file of mode 0600.",
-	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH, HD_OPT_SET),
+		"variables, or a file of mode 0600.\n"
+		"With --tokenizer: of a token file how many tokens it has, and the text of its first "
+			"--count (1000); "
+		"of a JOB the text of each sample beside its numbers.",
+	.opts = HD_OPTS(HD_OPT_SPLIT, HD_OPT_COUNT_, HD_OPT_EPOCH, HD_OPT_SET, HD_OPT_TOKENIZER),
 	.run = verb_data_cat, .test = "program_data.sh",
 };
