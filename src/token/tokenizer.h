@@ -3,9 +3,9 @@
  * `data tokenize` and `data cat` call it. The file is that of the package `tokenizers` (format "1.0"); what
  * is made of a text is what that package makes of it, byte for byte (bench/tokenize.py compares).
  *
- * 1. A file is understood completely or refused, with the place in it: hd_tokenizer_make() knows the parts
+ * 1. A file is understood completely or refused, with the place in it: hd_tokenizer_create() knows the parts
  *    that README.md lists. Dropout is refused, since it draws. What the file says of truncation and padding
- *    is not followed: `hd_tokenizer.truncates`, `.pads`.
+ *    is not followed: hd_tokenizer_ignores() tells.
  * 2. Text is valid UTF-8; anything else is HD_E_INPUT, with the byte.
  * 3. Equal texts give equal numbers, whatever was encoded before: caches hold results only.
  * 4. Limits: HD_TOKEN_VOCAB tokens, HD_TOKEN_TEXT bytes of one text.

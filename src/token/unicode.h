@@ -1,10 +1,11 @@
 /* unicode.h -- what characters are to the package `tokenizers`, and their normal forms.
  *
- * The package asks four tables of four versions of Unicode: Oniguruma 17 (regex_int.h), the language's own
- * library 17, unicode-normalization 9, unicode_categories 8. A character newer than the table that is asked
- * is not known there. unicode_tables.c has the sets, made from the package by tools/token_tables.py; utf8proc
- * (Unicode 15) has decompositions, combining classes, compositions and lower case, but for the characters
- * that the package leaves alone (HD_CHAR_LATER).
+ * The package asks four tables of four versions of Unicode: Oniguruma 17 (pattern_rewrite.c), the library of
+ * The package asks four tables of four versions of Unicode: Oniguruma 17 (pattern_rewrite.c), its
+ * language's library 17, unicode-normalization 9, unicode_categories 8. A character newer than the table
+ * that is asked is not known there. unicode_tables.c has the sets, made from the package by
+ * tools/token_tables.py; utf8proc (Unicode 15) has decompositions, combining classes, compositions and lower
+ * case, but for the characters that the package leaves alone (HD_CHAR_LATER).
  *
  * 1. Text is valid UTF-8: what comes from outside is looked at once, by its reader.
  *
