@@ -105,6 +105,7 @@ again()
 	rm -f "$dir/heddle.sock"
 	await has_asked
 	before=$(states | cut -d '|' -f 1 | sort)
+	waiting=$(states | grep '|PENDING|' | cut -d '|' -f 1)
 	serve --nodes 4 --pool v100:2:2,k80:2 --drain
 }
 has_asked() { [ -z "$(pgrep -f -- "sbatch .*$work/D")" ]; }
@@ -114,6 +115,7 @@ same "$(states | cut -d '|' -f 1 | sort | grep -cvxF "$before")" 0 "batch jobs b
 slurm_is_real && scancel -n wrap
 rm -f "$work/slurm/down.v1"
 awaits 1 4 2
+same "$(states | grep '|RUNNING|' | cut -d '|' -f 1)" "$waiting" "the batch job that runs, and that waited"
 starts=$(grep -c job_start "$dir/runs/1-tiny/events.ndjson")
 again
 awaits 1 4 2

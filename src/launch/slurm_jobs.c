@@ -12,7 +12,7 @@ void hd_slurm_jobs_init(struct hd_slurm_jobs *jobs)
 
 void hd_slurm_jobs_find(struct hd_slurm_jobs *jobs)
 {
-	jobs->finds = true;
+	jobs->finds = jobs->unsaid = true;
 	jobs->look_ns = 0;
 }
 
@@ -52,6 +52,7 @@ static void look_soon(struct hd_slurm_jobs *jobs, int64_t now_ns)
 
 void hd_slurm_jobs_want(struct hd_slurm_jobs *jobs, uint32_t n, int64_t now_ns)
 {
+	jobs->unsaid = false;
 	if (n == jobs->want)
 		return;
 	jobs->want = n;
@@ -96,7 +97,7 @@ void hd_slurm_jobs_next(struct hd_slurm_jobs *jobs, int64_t now_ns, struct hd_sl
 		next->ask = HD_SLURM_LOOK;
 		return;
 	}
-	if (jobs->finds)
+	if (jobs->finds || jobs->unsaid)
 		return;
 	if (there > jobs->want && now_ns >= jobs->ready_ns)
 		take_back(jobs, there - jobs->want, next);

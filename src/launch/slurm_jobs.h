@@ -15,7 +15,8 @@
  *    one
  *    in a row, at most HD_SLURM_LONGEST_NS. So do questions that were not answered.
  * 7. Where an earlier process may have submitted some, squeue is asked for them first, and nothing else is
- *    asked before it has answered: they are this one's from then on.
+ *    asked before it has answered: they are this one's from then on. What waits keeps its place in the queue
+ *    until want() or end() has said how many there are to be.
  *
  * Time is an argument, nanoseconds of a clock that does not go back. Plain value; threads: one. */
 #ifndef HD_LAUNCH_SLURM_JOBS_H
@@ -46,7 +47,8 @@ struct hd_slurm_next {
 };
 
 struct hd_slurm_jobs {
-	bool finds;                       /* rule 7: squeue has not answered yet */
+	/* rule 7: squeue has not answered yet; want() has not said a number */
+	bool finds, unsaid;
 	struct hd_batch_job job[HD_SLURM_JOBS];
 	uint32_t n, want;
 	bool ends;                        /* none is to be left, neither waiting nor running */

@@ -252,6 +252,22 @@ static void jobs_of_an_earlier_process_are_found_before_any_is_submitted(void **
 	assert_false(hd_slurm_jobs_ended(&jobs, &end, 3 * S));
 }
 
+/* Before it is said how many are wanted, what waits keeps its place in the queue. */
+static void what_was_found_is_not_taken_back_before_a_number_is_said(void **state)
+{
+	(void)state;
+	hd_slurm_jobs_find(&jobs);
+	assert_int_equal(ask(S), HD_SLURM_LOOK);
+	assert_int_equal(look(S, "7_0|PENDING|0|0||Priority|\n"), HD_OK);
+	assert_int_equal(ask(S), HD_SLURM_NOTHING);
+	assert_int_equal(ask(next.at_ns), HD_SLURM_LOOK);
+	assert_int_equal(look(3 * S, "7_0|PENDING|0|0||Priority|\n"), HD_OK);
+	assert_int_equal(ask(3 * S), HD_SLURM_NOTHING);
+	hd_slurm_jobs_want(&jobs, 0, 3 * S);
+	assert_int_equal(ask(3 * S), HD_SLURM_TAKE_BACK);
+	assert_int_equal(next.n, 1);
+}
+
 /* What was taken back as it began runs on, and is ended. */
 static void an_end_takes_back_those_that_run_too(void **state)
 {
@@ -292,6 +308,7 @@ int main(void)
 		cmocka_unit_test_setup(a_full_table_submits_no_more, begin),
 		cmocka_unit_test_setup(an_end_takes_back_those_that_run_too, begin),
 		cmocka_unit_test_setup(jobs_of_an_earlier_process_are_found_before_any_is_submitted, begin),
+		cmocka_unit_test_setup(what_was_found_is_not_taken_back_before_a_number_is_said, begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
