@@ -185,7 +185,8 @@ static bool go_on(struct ends_play *p)
 	p->now = fmax(p->now, until);
 	for (uint32_t i = 0; i < nflows; i++) {
 		of[i]->to_come -= flow[i].rate * ns;
-		if (of[i]->to_come < 0.5)
+		/* a rest that takes less than the clock can tell is none: far from 0 it is coarse */
+		if (of[i]->to_come < 0.5 || p->now + of[i]->to_come / flow[i].rate <= p->now)
 			hd_tl_chunk_came(p, of[i]);
 	}
 	if (node != HD_TL_NONE && p->turn[node].until <= p->now)

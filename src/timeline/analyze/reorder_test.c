@@ -441,6 +441,29 @@ static void another_order_comes_out_as_if_run(void **state)
 		worst, moved);
 }
 
+/* A day of steps and of pauses: so late a double does not tell what the rest of a chunk takes. */
+static void a_long_recording_on_fast_links_comes_to_an_end(void **state)
+{
+	(void)state;
+	static struct tl_maker m;
+	static struct table t;
+	struct drawn d = draw_training(1);
+	struct hd_tl_whatif whatif = hd_tl_as_recorded();
+	struct hd_tl_range range = { 0, STEPS - 1 };
+	struct hd_tl_replayed now, then;
+	struct hd_diag diag = { "" };
+
+	d.gap = 2e13;
+	whatif.bandwidth = 1e6;
+	tl_begin(&m);
+	const double was = train(&d, 0, &m);
+	make_table(&t, &d);
+	const enum hd_err err = ask(&m, &t, &whatif, &range, &now, &then, &diag);
+	tl_free(&m);
+	CHECK(!err && (double)then.replayed < was && (double)then.replayed > (STEPS - 1) * d.gap,
+		"%lld of %g ns: %s", (long long)then.replayed, was, diag.text);
+}
+
 /* ---- what is not whole ---- */
 
 static void lose_sums(struct tl_maker *m, struct table *t, uint32_t step)
@@ -536,6 +559,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(another_order_comes_out_as_if_run),
+		cmocka_unit_test(a_long_recording_on_fast_links_comes_to_an_end),
 		cmocka_unit_test(what_is_not_whole_is_left_out_or_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
