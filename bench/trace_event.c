@@ -14,6 +14,7 @@
 
 #include "sys/clock.h"
 #include "sys/file.h"
+#include "sys/usage.h"
 #include "plan/ins.h"
 #include "engine/recorder.h"
 
@@ -55,6 +56,15 @@ static void step(struct hd_recorder *r)
 	hd_recorder_step_end(r, number++, true);
 }
 
+static void count(struct hd_recorder *r)
+{
+	static struct hd_usage usage = HD_USAGE_CLOSED;
+	uint64_t ran_ns, waited_ns;
+
+	if (r)
+		(void)hd_usage_read(&usage, &ran_ns, &waited_ns);
+}
+
 static void nothing(struct hd_recorder *r) { (void)r; }
 
 static const struct { const char *text; void (*act)(struct hd_recorder *r); } row[] = {
@@ -65,6 +75,7 @@ static const struct { const char *text; void (*act)(struct hd_recorder *r); } ro
 	{ "rows that were read", rows_read },
 	{ "a transfer", transfer },
 	{ "begin and end of a step", step },
+	{ "a count of waits", count },
 };
 enum { ROWS = sizeof row / sizeof row[0] };
 
