@@ -973,7 +973,8 @@ def speed(name, make, heddle, folder, texts, texts_path, nbytes):
 GOLDEN = (
 	"Hello  world's naïve CAFÉ\r\n\tİstanbul I'LL 12345 ½ ① ﬁne 你好世界 한국어 "
 	"e\u0301a\u0300\u0316 🙂👩\u200d👧 "
-	"<mask> water waters [MASK]  \u00a0\u3000x\u180ey!!!! ---- ©®\U00011938\u0897 \ufffd the_end "
+	"<mask> water waters [MASK]  \u00a0\u3000x\u180ey!!!! ---- ©®\U00011938\u0897 \ufffd "
+	"the_end my\ufeff\u0652x "
 )
 
 

@@ -160,12 +160,40 @@ static void a_text_that_is_no_utf8_is_refused_with_its_byte(void **state)
 	hd_tokenizer_destroy(tokenizer);
 }
 
+/* What the package 0.23.3 answers, too: of equal sums the way found first; letters of Unicode 16. */
+static void ties_and_new_letters_are_those_of_the_package(void **state)
+{
+	static const struct { const char *file, *text; uint32_t n, first; } cases[] = {
+		{ "{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"u\", 0.0], [\"a\", -1.0], [\"b\", -1.0], [\"ab\", -2.0]]}}", "ab", 1, 3 },
+		{ "{" WORDS ", \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\p{L}+\"}, \"behavior\": \"Removed\", \"invert\": false}}", "a\xe1\xb2\x8a" "a", 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct hd_tokenizer *tokenizer;
+		struct hd_token_work *work;
+		struct hd_token_ids ids = { 0 };
+		assert_int_equal(hd_tokenizer_create(&tokenizer, "t", cases[i].file, strlen(cases[i].file),
+			NULL), HD_OK);
+		assert_int_equal(hd_token_work_create(&work, tokenizer, NULL), HD_OK);
+		assert_int_equal(hd_tokenizer_encode(work, "x", cases[i].text, strlen(cases[i].text), false,
+			&ids, NULL), HD_OK);
+		CHECK(ids.n == cases[i].n && (!ids.n || ids.at[0] == cases[i].first), "case %zu: %u tokens",
+			i,
+			ids.n);
+		hd_free(ids.at);
+		hd_token_work_destroy(work);
+		hd_tokenizer_destroy(tokenizer);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tokens_are_those_of_the_package),
 		cmocka_unit_test(what_is_not_supported_is_refused_with_its_place),
 		cmocka_unit_test(a_text_that_is_no_utf8_is_refused_with_its_byte),
+		cmocka_unit_test(ties_and_new_letters_are_those_of_the_package),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,10 +76,15 @@ bool hd_char_breaks(const struct hd_unicode *u, uint32_t before, uint32_t after,
 	bool breaks = utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)after,
 		state);
 
+	/* a mark is glued to any character but a control; of new marks utf8proc does not know that */
 	if (!(hd_char_classes(u, after) & HD_CHAR_GLUED))
 		return breaks;
-	return before < 0x20 || before == 0x7f || (before >= 0x80 && before < 0xa0) || before == 0x2028 ||
-		before == 0x2029 ? breaks : false;
+	switch (utf8proc_get_property((utf8proc_int32_t)before)->boundclass) {
+	case UTF8PROC_BOUNDCLASS_CONTROL:
+	case UTF8PROC_BOUNDCLASS_CR:
+	case UTF8PROC_BOUNDCLASS_LF: return breaks;
+	default: return false;
+	}
 }
 
 /* ---- normal forms ---- */

@@ -1,6 +1,5 @@
 /* unicode.h -- what characters are to the package `tokenizers`, and their normal forms.
  *
- * The package asks four tables of four versions of Unicode: Oniguruma 17 (pattern_rewrite.c), the library of
  * The package asks four tables of four versions of Unicode: Oniguruma 17 (pattern_rewrite.c), its
  * language's library 17, unicode-normalization 9, unicode_categories 8. A character newer than the table
  * that is asked is not known there. unicode_tables.c has the sets, made from the package by
