@@ -42,13 +42,16 @@ static enum hd_err open_(struct hd_daemon *d, struct hd_diag *diag)
 			"and batch jobs are one account's: serve as that account, or without --launch",
 			d->spec->dir);
 	enum hd_err err = hd_batches_open(&d->batches, d->spec->batches, say, d, diag);
-	/* those of leases that an earlier scheduler gave */
+	/* those of leases that an earlier scheduler gave; what fails for one is tried when it is to work, and
+	 * holds up no other */
 	for (uint32_t i = 0; i < d->nwatches && !err; i++) {
 		struct hd_jobs_card card = { .name = "" };
+		struct hd_diag why = { "" };
 		struct hd_batches_ask ask;
-		err = make_ask(d, &d->watch[i], &card, &ask, diag);
-		err = err ? err : hd_batches_find(d->batches, &ask, diag);
-		err = err == HD_E_NOTFOUND ? HD_OK : err;
+		enum hd_err bad = make_ask(d, &d->watch[i], &card, &ask, &why);
+		bad = bad ? bad : hd_batches_find(d->batches, &ask, &why);
+		if (bad && bad != HD_E_NOTFOUND)
+			daemon_log(d, "warning", d->watch[i].job, why.text);
 	}
 	return err;
 }
