@@ -31,7 +31,7 @@ static enum hd_err read_pair(const struct hd_json *json, const char *key, uint32
 
 static enum hd_err read_bert(struct hd_token_post *post, const struct hd_json *json, struct hd_diag *diag)
 {
-	uint32_t cls, sep;
+	uint32_t cls = 0, sep = 0;
 	enum hd_err err;
 
 	if ((err = read_pair(json, "cls", &cls, diag)) || (err = read_pair(json, "sep", &sep, diag)) || (err =
