@@ -230,16 +230,21 @@ static bool pauses(const struct hold_judge *j, uint32_t process, const struct hd
 			2 * hd_tl_stopped_ns(j->causes, process, span) >= x->whole);
 }
 
+/* Did a quota or stops take what its transfers gain? */
+static bool is_held(const struct hold_judge *j, uint32_t process, double channels, struct hd_tl_span span)
+{
+	struct hd_tl_straggler still;
+
+	return 2 * (double)more_of(j, j->held, process) >= channels * (double)(span.t1 - span.t0) ||
+		(stands_still(j, span, hd_tl_stops_ns, &still) && still.process == process);
+}
+
 /* Is what its transfers gain for want of a processor? */
 static bool lacks(const struct hold_judge *j, uint32_t process, const struct hd_tl_excess *x, double channels,
 	struct hd_tl_span span)
 {
-	const int64_t ns = span.t1 - span.t0;
-	struct hd_tl_straggler still;
-
-	return (x->net >= x->others && 100 * x->net > 2 * HD_TL_STRAGGLER_PERCENT * ns) ||
-		2 * (double)more_of(j, j->held, process) >= channels * (double)ns ||
-		(stands_still(j, span, hd_tl_stops_ns, &still) && still.process == process);
+	return (x->net >= x->others && 100 * x->net > 2 * HD_TL_STRAGGLER_PERCENT * (span.t1 - span.t0)) ||
+		is_held(j, process, channels, span);
 }
 
 /* Of what computes slowly. *is: not by rule d */
@@ -404,7 +409,7 @@ static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum 
 	if (!err && does && cause == HD_TL_HOLD_LINK) {
 		err = look_at(j, s.process, span, &x);
 		does = !err && !starves_transfers(j, s.process, &x, most, span) &&
-			!lacks(j, s.process, &x, most, span);
+			!is_held(j, s.process, most, span);
 	}
 	if (err || !does)
 		return err;
