@@ -145,12 +145,18 @@ enum hd_err hd_job_check_groups(struct hd_job_reader *reader)
 	const struct hd_job_value *v = &reader->job->value[HD_JOB_GROUPS];
 
 	hd_job_at(reader, HD_JOB_GROUPS);
-	for (uint32_t i = 0; i < v->ngroups; i++)
-		if (v->group[i].has_lr && hd_job_num(reader->job, HD_JOB_LR) == 0)
-			return hd_job_refuse(reader, "optim.groups: group %u has a rate, and optim.lr is "
-				"0, which "
-				"the schedule goes by: give optim.lr a rate, and the others lr_scale: 0",
-					i + 1);
+	for (uint32_t i = 0; i < v->ngroups; i++) {
+		const double lr = hd_job_num(reader->job, HD_JOB_LR);
+		if (!v->group[i].has_lr)
+			continue;
+		if (lr == 0)
+			return hd_job_refuse(reader, "optim.groups: group %u has a rate, and optim.lr is 0, "
+				"which the schedule goes by: give optim.lr a rate, and the others "
+				"lr_scale: 0", i + 1);
+		if (v->group[i].lr > fields[LR_SCALE].hi * lr)
+			return hd_job_refuse(reader, "optim.groups: the lr of group %u is %g; it is at most "
+				"%g times optim.lr", i + 1, v->group[i].lr, fields[LR_SCALE].hi);
+	}
 	return HD_OK;
 }
 
