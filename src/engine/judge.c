@@ -248,9 +248,12 @@ bool hd_judges_say(const struct hd_worker *w, enum hd_judge_kind kind, struct hd
 	if (!says)
 		return false;
 	const uint64_t n = kind == HD_JUDGE_STOP ? j->patience : j->patience + 1;
-	hd_text_addf(text, "step %lld: %s %.6g, the best was %.6g; %llu look%s in a row no better",
-		(long long)w->count.step, hd_job_text(w->task->job, keys[kind].metric), j->measure,
-			j->state.best,
-		(unsigned long long)n, n == 1 ? "" : "s");
+	hd_text_addf(text, "step %lld: %s %.6g, ", (long long)w->count.step,
+		hd_job_text(w->task->job, keys[kind].metric), j->measure);
+	if (j->state.gains)
+		hd_text_addf(text, "the best was %.6g", j->state.best);
+	else
+		hd_text_addf(text, "none was finite");
+	hd_text_addf(text, "; %llu look%s in a row no better", (unsigned long long)n, n == 1 ? "" : "s");
 	return true;
 }

@@ -123,7 +123,11 @@ static void a_stop_is_a_function_of_the_state_before_the_step(void **state)
 	struct hd_text said;
 	hd_text_init(&said, &fresh.arena);
 	assert_true(hd_judges_say(fresh.worker, HD_JUDGE_STOP, &said));
+	assert_non_null(strstr(said.at, "the best was"));
 	assert_non_null(strstr(said.at, "2 looks in a row no better"));
+	fresh.worker->judges->of[HD_JUDGE_STOP].state.gains = 0;
+	assert_true(hd_judges_say(fresh.worker, HD_JUDGE_STOP, &said));
+	assert_non_null(strstr(said.at, "none was finite; 2 looks"));
 	assert_false(hd_judges_say(fresh.worker, HD_JUDGE_PLATEAU, &said));
 	/* of another state nothing is known */
 	assert_int_equal(fresh.worker->judges->of[HD_JUDGE_STOP].looked, 7);
