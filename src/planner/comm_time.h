@@ -15,7 +15,9 @@
  * 4. Parameters of a bucket are readable at a worker when they are there, and the metrics of all others: each
  *    sends its own when its backward pass is over. With `early` the last of a chain sends parameters without
  *    these, when it has the sum (ADR 245). Then nodes of the next step's first wave run, each when
- *    all that it reads is readable. With `norms` none is, before the step is over.
+ *    all that it reads is readable. With `norms` and copies parameters are updated, readable and sent when a
+ *    worker knows the norms of all sums (exchange.h, rule 7); without copies none is readable before the
+ *    step is over.
  * 5. A step is over when all is everywhere and each has heard so. Backward passes begin after that.
  * 6. The answer is the time from the end of one step's backward passes to the end of the next one's.
  * 7. What is not in it: adding, updating, reading rows, and processes that share a core.

@@ -233,6 +233,38 @@ static void arrived(void *user, const struct hd_flow_message *m, double at_ns)
 	}
 }
 
+/* When a worker knows the norms of all sums, and so updates its slots: of those in whose chain it is not the
+ * last of the chain tells it. */
+static double normed(struct timed *t, uint32_t w)
+{
+	double ns = t->table_ns[w];
+
+	for (uint32_t b = 0; b < t->nbuckets; b++) {
+		const struct timed_bucket *of = &t->bucket[b];
+		const uint32_t last = of->chain[of->nchain - 1];
+		ns = fmax(ns, place_of(of, w) < of->nchain ? *got(t, b, w) :
+			*got(t, b, last) + t->flows.late_ns);
+	}
+	return ns + (double)t->way->hop_ns;
+}
+
+/* Parameters that wait for norms: readable where their slots lie, and sent, when these are updated. */
+static void hand_out_late(struct timed *t)
+{
+	double ns[MOST];
+
+	for (uint32_t w = 0; w < t->way->nworkers; w++)
+		ns[w] = normed(t, w);
+	for (uint32_t b = 0; b < t->nbuckets; b++) {
+		const struct timed_bucket *of = &t->bucket[b];
+		for (uint32_t i = 0; i < of->nchain; i++)
+			*got(t, b, of->chain[i]) = ns[of->chain[i]];
+		if (of->nchain < t->way->nworkers)
+			hand_out(t, b, ns[of->chain[of->nchain - 1]]);
+	}
+	hd_flows_run(&t->flows);
+}
+
 /* Backward passes begin at begin_ns[worker]. */
 static void exchange(struct timed *t, const double *begin_ns)
 {
@@ -259,15 +291,8 @@ static void exchange(struct timed *t, const double *begin_ns)
 			has_sum(t, b, 0, of->all_ns);
 	}
 	hd_flows_run(&t->flows);
-	if (!t->way->norms || !t->way->copies)
-		return;
-	double ns = 0;
-	for (uint32_t b = 0; b < t->nbuckets; b++)
-		for (uint32_t i = 0; i < t->bucket[b].nchain; i++)
-			ns = fmax(ns, *got(t, b, t->bucket[b].chain[i]));
-	for (uint32_t b = 0; b < t->nbuckets; b++)
-		hand_out(t, b, ns + t->flows.late_ns + hop_ns);
-	hd_flows_run(&t->flows);
+	if (t->way->norms && t->way->copies)
+		hand_out_late(t);
 }
 
 /* ---- steps ---- */
@@ -289,7 +314,8 @@ static double over(struct timed *t)
 /* When the first wave's forward nodes are through at a worker, which may begin while the step ends. */
 static double forward(struct timed *t, uint32_t w, double over_ns)
 {
-	double now_ns = t->way->norms ? over_ns : t->back_ns[w];
+	const bool waits = t->way->norms && !t->way->copies;
+	double now_ns = waits ? over_ns : t->back_ns[w];
 
 	for (uint32_t i = 0; i < t->nnodes; i++) {
 		double ready_ns = t->node[i].n ? t->table_ns[w] : 0;

@@ -214,6 +214,68 @@ static void parameters_that_go_early_shorten_steps(void **state)
 	CHECK(shorter > 4, "%d of 20 are shorter", shorter);
 }
 
+static double forward_of(const struct timed_model *m)
+{
+	double ns = 0;
+
+	for (uint32_t k = 0; k < m->s.graph.nforward; k++)
+		ns += (double)m->node_ns[k];
+	return ns;
+}
+
+/* Two of some workers hold slots, and an update needs the norms of all sums. Of a single bucket those without
+ * get it last, so they send their partial sums last: then come that, the sum, the parameters, and what is
+ * computed. Where two are all nothing follows the sum. */
+static void one_bucket_with_norms_takes_all_one_after_another(void **state)
+{
+	struct hd_dice d = { 51 };
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		struct timed_model m;
+		open_model(&m, false, &d);
+		cut(&m, INT64_C(1) << 30, true);
+		m.way = (struct hd_comm_way){ .nworkers = 2 + (uint32_t)i % 3, .copies = 2, .servers = 2,
+			.nvns = 1, .wave = 1, .norms = true };
+		const double others = m.way.nworkers - 2.0, each = forward_of(&m) * (1 + hd_roll(&d, 20)) /
+			50;
+		m.ask.link.bytes_per_s = all_bytes(&m) * 1e9 / each;
+		/* a partial sum of each that is late, a sum, parameters for each of them */
+		const double waits = (others > 0 ? 2 * others + 1 : 2) * each - leading(&m);
+		const double wanted = computing(&m) + fmax(0, waits), said = (double)took(&m).step_ns;
+		CHECK(leading(&m) < each ? is_near(said, wanted) : said > wanted - 20 && said < wanted + each,
+			"%u workers: %.0f, wanted %.0f", m.way.nworkers, said, wanted);
+		hd_subject_finish(&m.s);
+	}
+}
+
+/* Parameters that come after the norms let the forward pass begin while others are on their way: the order is
+ * worth up to that pass, and never more than it. */
+static void orders_gain_where_norms_are_waited_for(void **state)
+{
+	struct hd_dice d = { 52 };
+	int shorter = 0;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct timed_model m;
+		double step[2];
+		open_model(&m, i % 2, &d);
+		m.ask.link.bytes_per_s = all_bytes(&m) * 4e9 / computing(&m);
+		m.way = (struct hd_comm_way){ .nworkers = 3 + hd_roll(&d, 3), .copies = 2, .servers = 2,
+			.nvns = 1, .wave = 1, .norms = true };
+		for (int fifo = 0; fifo < 2; fifo++) {
+			cut(&m, HD_COMM_TENSORS, fifo);
+			step[fifo] = (double)took(&m).step_ns;
+		}
+		CHECK(step[0] < step[1] + 20 && step[0] > step[1] - computing(&m), "%d: %.0f, %.0f", i,
+			step[0], step[1]);
+		shorter += step[0] < step[1] * 0.98;
+		hd_subject_finish(&m.s);
+	}
+	CHECK(shorter > 10, "%d of 20 are shorter", shorter);
+}
+
 static void too_much_to_play_is_not_said(void **state)
 {
 	struct hd_dice d = { 2 };
@@ -275,6 +337,8 @@ int main(void)
 		cmocka_unit_test(what_is_sent_at_once_takes_no_time),
 		cmocka_unit_test(steps_keep_their_bounds),
 		cmocka_unit_test(parameters_that_go_early_shorten_steps),
+		cmocka_unit_test(one_bucket_with_norms_takes_all_one_after_another),
+		cmocka_unit_test(orders_gain_where_norms_are_waited_for),
 		cmocka_unit_test(too_much_to_play_is_not_said),
 		cmocka_unit_test(the_fastest_of_some_is_found),
 	};
