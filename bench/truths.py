@@ -20,10 +20,11 @@ import time
 import truths_server
 
 HEDDLE = os.environ["HEDDLE_BIN"]
-NEAR, NEAR_S, JUDGED, HOLDS, FACTOR, DOUBLINGS, DETECT_S = 9, 0.3, 20, 2, 1.5, 5, 8
+NEAR, NEAR_S, JUDGED, JUDGED_S, HOLDS, FACTOR, DOUBLINGS, DETECT_S = 9, 0.3, 20, 1.1, 2, 1.5, 5, 8
 # of a reader: steps in which it looks for depth and size, those that may lie ready when it is held back,
-# and seconds until what it was late with has come
+# seconds until what it was late with has come, and steps that are judged: it waits once for many
 WARM, READY, SETTLE_S = {"server": 60}, {"server": 40, "disk": 12, "io": 12}, {"server": 1}
+READS = {"server": 130, "disk": 130, "io": 130}
 CAUSE = {"quota": "compute", "slow": "compute", "server": "io", "disk": "io", "shaped": "link"}
 HEALTHY = ("healthy", "busy")
 BATCH, LIMIT_S = {"server": 24, "disk": 96}, 150
@@ -42,7 +43,7 @@ eval: {every: 0}
 elastic: {straggler: {act: false}}
 comm: {buckets: 128KiB}
 workers: {detect: %d s}
-trace: {flight_slots: 8192}
+trace: {flight_slots: 65536}
 """
 
 
@@ -342,10 +343,10 @@ def until(n, process, what):
     return commits()
 
 
-def near(n, process, what):
-    """The steps from number n on: NEAR of them and more, for NEAR_S and longer."""
-    wait_for(lambda: len(commits()) > n + NEAR and commits()[-1]["t"] - commits()[n]["t"] >= NEAR_S, process,
-             what)
+def near(n, process, what, least=NEAR, least_s=NEAR_S):
+    """The steps from number n on: as many as that and more, for that long and longer."""
+    wait_for(lambda: len(commits()) > n + least and commits()[-1]["t"] - commits()[n]["t"] >= least_s,
+             process, what)
     return commits()[n:]
 
 
@@ -442,7 +443,7 @@ def record():
         there = pids() + [p.pid for p in net.joined] if net else pids()
         injection = Injection(there[seed % len(there)], server, notices, net)
         doubled, n = hold(injection, process)
-        got = until(n + JUDGED, process, "%d steps with it" % JUDGED)
+        got = near(n - 1, process, "steps with it", READS.get(kind, JUDGED), JUDGED_S)
         if not os.path.exists("/proc/%d" % injection.pid):
             sys.exit("the worker was lost: see %s/run/events.ndjson" % folder)
         keep()
@@ -463,15 +464,15 @@ def record():
             p.wait()
         drop_groups()
     known = {"pid": injection.pid, "doubled": doubled, "before_s": injection.step_s,
-             "with_s": took(got[-JUDGED - 1:]), "after_s": max(1e-3, took(after))}
+             "with_s": took(got), "after_s": max(1e-3, took(after))}
     with open(os.path.join(folder, "known.json"), "w") as f:
         json.dump(known, f)
     return known
 
 
 def ask():
-    out = subprocess.run([HEDDLE, "trace", "analyze", os.path.join(folder, "kept"), "--steps", str(JUDGED),
-                          "--json"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    out = subprocess.run([HEDDLE, "trace", "analyze", os.path.join(folder, "kept"), "--json"],
+                         stdout=subprocess.PIPE, text=True, check=True).stdout
     with open(os.path.join(folder, "analysis.json"), "w") as f:
         f.write(out)
     return json.loads(out)["stragglers"]

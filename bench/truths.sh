@@ -21,7 +21,8 @@
 #	            of a step take two and a half steps; the others at once
 #	healthy     is left alone; the machine is as busy as it is
 #	busy        is left alone, beside processes that compute: as many as there are cores, and two more
-# A 2 behind the kind: the same with two workers. Of 20 steps `heddle trace analyze --json` is asked.
+# A 2 behind the kind: the same with two workers. It is held for 20 steps and a second, of a reader for 130
+# steps; then `heddle trace analyze --json` is asked.
 #
 # What counts as a truth is seen from outside; the recording has no part in it. What is injected is relative
 # to what the worker needed before (processor time, bytes sent, bytes read, the time of a step), and doubled

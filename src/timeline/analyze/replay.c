@@ -460,3 +460,26 @@ enum hd_err hd_tl_range_last(const struct hd_timeline *tl, uint64_t most, struct
 	*range = (struct hd_tl_range){ last - first + 1 > most ? last - most + 1 : first, last };
 	return HD_OK;
 }
+
+enum hd_err hd_tl_range_long(const struct hd_timeline *tl, uint64_t least, int64_t ns, struct hd_tl_range
+	*range, struct hd_diag *diag)
+{
+	uint64_t few = least;
+	enum hd_err err = hd_tl_range_last(tl, UINT64_MAX, range, diag);
+
+	assert(least > 0);
+	if (err)
+		return err;
+	uint64_t many = range->last - range->first + 1;
+	while (few < many) {              /* more steps take longer: halves */
+		const uint64_t n = few + (many - few) / 2;
+		const struct hd_tl_span span = hd_tl_range_span(tl, (struct hd_tl_range){ range->last - n + 1,
+			range->last });
+		if (span.t1 - span.t0 >= ns)
+			many = n;
+		else
+			few = n + 1;
+	}
+	range->first = range->last - many + 1;
+	return HD_OK;
+}

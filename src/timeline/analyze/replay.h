@@ -46,6 +46,10 @@ HD_MUST_USE enum hd_err hd_tl_range_last(const struct hd_timeline *tl, uint64_t 
 	*range,
 	struct hd_diag *diag);
 
+/* The last `least` steps, and as many more as take `ns`, or all that are there. HD_E_NOTFOUND: none is. */
+HD_MUST_USE enum hd_err hd_tl_range_long(const struct hd_timeline *tl, uint64_t least, int64_t ns,
+	struct hd_tl_range *range, struct hd_diag *diag);
+
 /* Cut to its last stretch of steps that follow one another without a pause: each has the number after the one
  * before, and a process has both. A run that was resumed stood still in between; nothing says for what. */
 void hd_tl_range_unbroken(const struct hd_tl_causes *causes, struct hd_tl_range *range);

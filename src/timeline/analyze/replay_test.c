@@ -195,6 +195,38 @@ static void a_pause_between_two_lives_is_no_step(void **state)
 	hd_arena_finish(&h.arena);
 }
 
+/* The fewest that are enough, and all where none are. */
+static void a_range_is_as_long_as_it_is_asked_to_be(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	struct hd_tl_causes causes;
+	static const struct { uint64_t least; int64_t ns; uint64_t first; } row[] = {
+		{ 1, 0, 99 }, { 1, 100, 99 }, { 1, 101, 98 }, { 20, 0, 80 }, { 20, 2000, 80 }, { 20, 2001, 79 },
+		{ 20, 9900, 1 }, { 20, 10001, 0 }, { 500, 0, 0 }, { 500, INT64_MAX, 0 },
+	};
+
+	hd_tl_hand_init(&h, 2);
+	for (uint32_t p = 0; p < 2; p++)
+		for (uint32_t s = 0; s < 100; s++) {
+			hd_tl_hand_op(&h, p, 1, 100 * s, 100 * s + 100);
+			hd_tl_hand_step(&h, p, s, 100 * s, 100 * s + 100);
+		}
+	hd_tl_hand_made(&h, &causes);
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		struct hd_tl_range range;
+		assert_int_equal(hd_tl_range_long(&h.tl, row[i].least, row[i].ns, &range, NULL), HD_OK);
+		CHECK(range.first == row[i].first && range.last == 99, "row %zu: from %llu", i,
+			(unsigned long long)range.first);
+	}
+	hd_arena_finish(&h.arena);
+	hd_tl_hand_init(&h, 2);
+	hd_tl_hand_made(&h, &causes);
+	struct hd_tl_range none;
+	assert_int_equal(hd_tl_range_long(&h.tl, 20, 100, &none, NULL), HD_E_NOTFOUND);
+	hd_arena_finish(&h.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +236,7 @@ int main(void)
 		cmocka_unit_test(transfers_that_vary_alike_are_no_gain),
 		cmocka_unit_test(a_slow_process_at_the_median_is_as_if_it_were_as_fast),
 		cmocka_unit_test(a_pause_between_two_lives_is_no_step),
+		cmocka_unit_test(a_range_is_as_long_as_it_is_asked_to_be),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -421,7 +421,16 @@ static enum hd_err find_by(struct hold_judge *j, struct hd_tl_whatif kind, enum 
 
 static enum hd_err find_by_reading(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
 {
-	return find_by(j, alike(0, false, true, false), HD_TL_HOLD_IO, span, to);
+	const struct hd_tl_whatif reading = alike(0, false, true, false);
+	struct hold_judge longer = *j;
+	enum hd_err err = find_by(j, reading, HD_TL_HOLD_IO, span, to);
+
+	if (err || to->n || hd_tl_range_last(j->causes->tl, HD_TL_READING_STEPS, &longer.range, NULL))
+		return err;
+	hd_tl_range_unbroken(j->causes, &longer.range);
+	if (longer.range.first >= j->range.first)
+		return HD_OK;
+	return find_by(&longer, reading, HD_TL_HOLD_IO, hd_tl_range_span(j->causes->tl, longer.range), to);
 }
 
 static enum hd_err find_by_channels(struct hold_judge *j, struct hd_tl_span span, struct hd_tl_stragglers *to)
@@ -490,6 +499,7 @@ static enum hd_err judge_all(struct hold_judge *j, struct hd_tl_stragglers *to)
 		if (computes(j->causes, p))
 			err = gain_of(j, alike(p, true, true, true), &j->gain[p]);
 	to->nsteps = j->nsteps;
+	to->span = span;
 	for (size_t k = 0; k < sizeof rule / sizeof rule[0] && !err && !to->n; k++)
 		err = rule[k](j, span, to);
 	if (!err)
@@ -518,7 +528,8 @@ enum hd_err hd_tl_stragglers_of(const struct hd_tl_causes *causes, struct hd_are
 		j.ncompute += computes(causes, p);
 		s.starved[p] = -1;
 	}
-	if (j.ncompute >= 2 && !hd_tl_range_last(tl, HD_TL_STRAGGLER_STEPS, &j.range, NULL)) {
+	if (j.ncompute >= 2 && !hd_tl_range_long(tl, HD_TL_STRAGGLER_STEPS,
+		(int64_t)HD_TL_STRAGGLER_MS * 1000000, &j.range, NULL)) {
 		enum hd_err err = judge_all(&j, &s);
 		if (err)
 			return err;

@@ -1,6 +1,8 @@
 /* straggler.h -- the process that holds a run back, and by what it does.
  *
- * A process is a straggler if, of the last HD_TL_STRAGGLER_STEPS steps,
+ * A process is a straggler if, of the last steps, HD_TL_STRAGGLER_STEPS and as many as take
+ * HD_TL_STRAGGLER_MS (each quarter then has several periods of what systems do in periods: a quota, a disk
+ * that is throttled),
  *   a  it has more than half of the critical path in more than half of them (time on a channel counts at both
  *      of its ends), and
  *   b  the run would gain more than 5 % if its costs were those of the others (replay.h); more than 10 %
@@ -25,7 +27,9 @@
  *   f  Or: none is one by a to d, h and i, and the run would gain more than 10 % if its waits for data were
  *      those of the others, or of three and more its transfers (less the error, as in b), and more than
  *      twice what it would gain by those of any other: whatever else the machine does to it. Then it is io,
- *      or link.
+ *      or link. Waits for data are looked at in the last HD_TL_READING_STEPS steps, too: a reader has up to
+ *      24 steps ready (data/prefetch.h), so that it may wait once for the rows of as many, and of a few such
+ *      waits nothing says that they are not chance.
  *   h  Or: none is one by a to d, a holds, its instructions take HD_TL_SLOW_TIMES times what they take the
  *      others and more, in each quarter of the steps, and for what it computed the others waited for more
  *      than 10 % of their time (blame of path.h, as much of it as is too long). Then the gain says little:
@@ -64,8 +68,8 @@
 
 #include "timeline/analyze/causes.h"
 
-enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_LEAST = 5, HD_TL_STRAGGLER_PERCENT = 5,
-       HD_TL_SLOW_TIMES = 3 };
+enum { HD_TL_STRAGGLER_STEPS = 20, HD_TL_STRAGGLER_MS = 1000, HD_TL_STRAGGLER_LEAST = 5,
+       HD_TL_STRAGGLER_PERCENT = 5, HD_TL_SLOW_TIMES = 3, HD_TL_READING_STEPS = 120 };
 
 /*        id           text */
 #define HD_TL_HOLDS(X)                     \
@@ -92,6 +96,7 @@ struct hd_tl_straggler {
 struct hd_tl_stragglers {
 	struct hd_tl_straggler *straggler; uint32_t n;
 	uint32_t nsteps;                  /* that were judged; 0: too few, or too few processes */
+	struct hd_tl_span span;           /* their time; of no meaning without them */
 	/* [nprocesses] of what each one is: for eyes that want more than the answer */
 	double *share, *gain;
 	/* [nprocesses] ns its first device waited for a processor (-1: not known), that quotas held it */

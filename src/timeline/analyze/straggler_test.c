@@ -545,6 +545,64 @@ static void a_notice_stands_until_it_is_taken_back(void **state)
 	}
 }
 
+/* Steps of 5 ms of three processes. Now and then process 1 first waits for data, or computes for longer. */
+struct hold_lumps { uint32_t nsteps, from, every; int64_t ms; bool reading; };
+
+static void record_lumps(struct hd_tl_hand *h, const struct hold_lumps *l)
+{
+	const int64_t ms = 1000 * US;
+	int64_t end[HD_TL_HAND_STEPS / 3], begin = 0;
+
+	assert_true(l->nsteps <= HD_TL_HAND_STEPS / 3);
+	hd_tl_hand_init(h, 3);
+	for (uint32_t s = 0; s < l->nsteps; s++) {
+		const int64_t more = s >= l->from && s % l->every == 0 ? l->ms * ms : 0;
+		end[s] = begin + more + 5 * ms;
+		for (uint32_t p = 0; p < 3; p++) {
+			const int64_t ready = begin + (p == 1 && l->reading ? more : 0) + ms / 10,
+				done = p == 1 ? end[s] - ms / 10 : begin + 5 * ms - ms / 4;
+			hd_tl_hand_wait(h, p, HD_WAIT_DATA, begin, ready);
+			hd_tl_hand_op(h, p, 1, ready, done);
+			hd_tl_hand_wait(h, p, HD_WAIT_COMMIT, done, end[s]);
+		}
+		begin = end[s];
+	}
+	for (uint32_t p = 0; p < 3; p++)
+		for (uint32_t s = 0; s < l->nsteps; s++)
+			hd_tl_hand_step(h, p, s, s ? end[s - 1] : 0, end[s]);
+}
+
+/* What comes in lumps, each for many steps, is no chance where it comes again and again. */
+static void what_comes_in_lumps_is_named_where_they_are_many(void **state)
+{
+	(void)state;
+	static struct hd_tl_hand h;
+	static const struct { struct hold_lumps l; int64_t cause; } row[] = {
+		{ { 120, 0, 24, 600, true }, HD_TL_HOLD_IO },        /* a reader that has 24 steps ready */
+		{ { 120, 110, 24, 300, true }, -1 },                 /* none of them, or one */
+		{ { 120, 96, 24, 900, true }, -1 },
+		{ { 120, 0, 15, 75, false }, HD_TL_HOLD_COMPUTE },   /* in each period of 150 ms */
+		{ { 120, 118, 119, 75, false }, -1 },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		struct hd_tl_causes causes;
+		struct hd_tl_stragglers s;
+		struct hd_arena scratch;
+		record_lumps(&h, &row[i].l);
+		hd_tl_hand_made(&h, &causes);
+		hd_arena_init(&scratch, 0);
+		assert_int_equal(hd_tl_stragglers_of(&causes, &h.arena, &scratch, &s, NULL), HD_OK);
+		CHECK(s.n == (row[i].cause >= 0), "row %zu: %u", i, s.n);
+		if (s.n)
+			CHECK(s.straggler[0].process == 1 && s.straggler[0].cause == row[i].cause,
+				"row %zu: %u, %s", i, s.straggler[0].process,
+				hd_tl_hold_text(s.straggler[0].cause));
+		hd_arena_finish(&scratch);
+		hd_arena_finish(&h.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -566,6 +624,7 @@ int main(void)
 		cmocka_unit_test(one_that_is_stopped_for_short_is_named_where_it_leads),
 		cmocka_unit_test(slow_transfers_are_a_link_unless_it_lacks_a_processor),
 		cmocka_unit_test(a_notice_stands_until_it_is_taken_back),
+		cmocka_unit_test(what_comes_in_lumps_is_named_where_they_are_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,13 +181,11 @@ enum hd_err hd_tl_summary_of(const struct hd_timeline *tl, uint64_t most, struct
  * that were judged, and has the same share of all. */
 static int64_t processor_wait(const struct hd_tl_summary *s)
 {
-	struct hd_tl_range judged;
+	const double ns = (double)(s->stragglers.span.t1 - s->stragglers.span.t0);
 	double sum = 0;
 
-	if (!s->stragglers.nsteps || hd_tl_range_last(s->tl, HD_TL_STRAGGLER_STEPS, &judged, NULL))
+	if (!s->stragglers.nsteps)
 		return 0;
-	const struct hd_tl_span span = hd_tl_range_span(s->tl, judged);
-	const double ns = (double)(span.t1 - span.t0);
 	for (uint32_t p = 0; p < s->tl->nprocesses; p++) {
 		const double waited = (double)s->stragglers.starved[p];
 		if (waited > 0 && ns > 0 && s->process[p].ndevices)

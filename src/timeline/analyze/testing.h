@@ -9,7 +9,7 @@
 
 #include "timeline/analyze/causes.h"
 
-enum { HD_TL_HAND_EVENTS = 4096, HD_TL_HAND_PROCESSES = 8, HD_TL_HAND_STEPS = 256 };
+enum { HD_TL_HAND_EVENTS = 4096, HD_TL_HAND_PROCESSES = 8, HD_TL_HAND_STEPS = 512 };
 
 struct hd_tl_hand {
 	struct hd_timeline tl;
