@@ -4,6 +4,7 @@ set(HD_LIBRARIES
   "jansson|jansson.h|libjansson-dev|required"
   "fyaml|libfyaml.h|libfyaml-dev|required"
   "z|zlib.h|zlib1g-dev|required"
+  "zstd|zstd.h|libzstd-dev|required"
   "xxhash|xxhash.h|libxxhash-dev|required"
   "ssl|openssl/ssl.h|libssl-dev|required"
   "crypto|openssl/evp.h|libssl-dev|required"

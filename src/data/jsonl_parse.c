@@ -391,10 +391,10 @@ static enum hd_err read_name(struct hd_jsonl *j, struct hd_diag *diag)
 	const uint8_t *at = j->at;
 	if ((err = read_string(j, true, diag)))
 		return err;
-	const char *name = j->text + before;
 	const size_t len = j->text_len - before, dot = j->depth > 1;
+	const char *name = len ? j->text + before : "";
 	j->text_len = before;
-	if (j->depth == 1 && j->member && (err = j->member(j->user, len ? name : "", len, diag)))
+	if (j->depth == 1 && j->member && (err = j->member(j->user, name, len, diag)))
 		return err;
 	skip_blanks(j);
 	if (j->at == j->end || *j->at != ':')

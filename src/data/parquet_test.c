@@ -1,0 +1,271 @@
+#include "data/parquet.h"
+
+#include <stdlib.h>
+
+#include "base/pack.h"
+#include "data/parquet/codes_int.h"
+#include "tests/data_files.h"
+
+/* Files of tests/data/rows were written by pyarrow (tests/torch/rows.py --fixtures): three rows, two row
+ * groups. */
+
+static struct hd_fs_sim sim;
+static uint8_t file_bytes[1 << 14];
+
+static int set_up(void **state)
+{
+	(void)state;
+	hd_fs_sim_init(&sim);
+	put_folder(&sim.fs, "d");
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	hd_fs_sim_finish(&sim);
+	return 0;
+}
+
+static size_t load(const char *name)
+{
+	const char *folder = getenv("SOURCE_DIR");
+	char path[HD_PATH_CAP];
+	struct hd_fs fs;
+	struct hd_file file;
+	struct hd_diag diag = { "" };
+	size_t len = 0;
+
+	hd_fs_real(&fs);
+	snprintf(path, sizeof path, "%s/tests/data/rows/%s.parquet", folder ? folder : ".", name);
+	CHECK(!hd_file_open(&fs, path, HD_OPEN_READ, &file, &diag), "%s", diag.text);
+	CHECK(!hd_file_read(&file, file_bytes, sizeof file_bytes, &len, &diag), "%s", diag.text);
+	CHECK(!hd_file_close(&file, &diag), "%s", diag.text);
+	assert_true(len && len < sizeof file_bytes);
+	return len;
+}
+
+static void put_fixture(const char *name) { put_file(&sim.fs, "d/t.parquet", file_bytes, load(name)); }
+
+static struct hd_data_spec spec_of(void) { return (struct hd_data_spec){ .kind = "parquet",
+	.path = "d/t.parquet",
+	.train = 1, .pad = -1, .seed = 7 }; }
+
+static const char *const packings[] = { "snappy1", "zstd2", "delta", "gzip" };
+enum { PACKINGS = sizeof packings / sizeof *packings };
+
+static void numbers_of_all_types_are_read_in_all_packings(void **state)
+{
+	static const char *const columns[] = { "f", "n", "u", "h", "b", "st.v" };
+	static const float want[3][9] = { { 1, 2, 3, 4, 1, 0, 0.5f, 1, 1 }, { 5, 6, 7, 8, -2, 4294967296.0f,
+		-2, 0, 2 },
+		{ 9, 10, 11, 12, 3, 7, 4, 1, 3 } };
+	float x[9];
+	int32_t y;
+
+	(void)state;
+	for (size_t p = 0; p < PACKINGS; p++) {
+		struct hd_data_spec spec = spec_of();
+		put_fixture(packings[p]);
+		spec.column = columns;
+		spec.ncolumns = 6;
+		struct hd_dataset *set = open_set(&sim.fs, spec);
+		assert_true(set->count == 3 && set->field[0].dim[0] == 9 && set->field[1].rank == 0);
+		CHECK(strstr(set->about, "3 rows of 6 columns, d/t.parquet"), "%s", set->about);
+		for (uint64_t i = 0; i < 3; i++) {
+			read_sample(set, 0, i, x, &y);
+			CHECK(!memcmp(x, want[i], sizeof x) && y == (i > 0), "%s row %d", packings[p],
+				(int)i);
+		}
+		hd_dataset_destroy(set);
+	}
+}
+
+static void lists_have_extents_and_texts_their_bytes(void **state)
+{
+	static const char *const columns[] = { "t", "f" };
+	int32_t x[6], y;
+
+	(void)state;
+	for (size_t p = 0; p < PACKINGS; p++) {
+		struct hd_data_spec spec = spec_of();
+		put_fixture(packings[p]);
+		spec.column = columns + 1;
+		spec.ncolumns = 1;
+		struct hd_dataset *set = open_set(&sim.fs, spec);
+		assert_true(set->field[0].rank == 2 && set->field[0].dim[0] == 2 &&
+			set->field[0].dim[1] == 2);
+		hd_dataset_destroy(set);
+		spec.column = columns;
+		spec.context = 6;
+		spec.tokens = 257;
+		spec.pad = 256;
+		spec.one_label = true;
+		set = open_set(&sim.fs, spec);
+		read_sample(set, 0, 1, x, &y);
+		assert_true(x[0] == 256 && y == 1);
+		read_sample(set, 0, 2, x, &y);
+		CHECK(x[0] == 'd' && x[4] == 0xc3 && x[5] == 0xa9, "%s: %d %d", packings[p], x[4], x[5]);
+		hd_dataset_destroy(set);
+	}
+}
+
+static void what_is_not_read_is_named(void **state)
+{
+	static const struct { const char *file, *column, *says; } cases[] = {
+		{ "snappy1", "hole", "d/t.parquet row 2: \"hole\": no value here" },
+		{ "snappy1", "ragged", "d/t.parquet row 2: \"ragged\": the shape [2], that of the first row is [1]" },
+		{ "snappy1", "bent", "d/t.parquet row 1: \"bent\": lists of several lengths" },
+		{ "snappy1", "day", "d/t.parquet: column \"day\" holds dates or times, which are not read" },
+		{ "snappy1", "nn", "there is no \"nn\", which data.columns names" },
+		{ "snappy1", "st", "there is no \"st\", which data.columns names; did you mean st.v?" },
+		{ "brotli", "n", "column \"n\" is packed by brotli, which is not read: write it with snappy" },
+		{ "empty", "n", "d/t.parquet has no row" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_data_spec spec = spec_of();
+		put_fixture(cases[i].file);
+		spec.column = &cases[i].column;
+		spec.ncolumns = 1;
+		check_refused(&sim.fs, spec, HD_E_INPUT, cases[i].says);
+	}
+}
+
+/* Each byte of a file turned round, and each cut: an error, or one of no use: pages have checksums. */
+static void a_damaged_file_is_an_error_or_the_same(void **state)
+{
+	static const char *const columns[] = { "n", "b", "f" };
+	static const float want[6] = { -2, 0, 5, 6, 7, 8 };
+	static uint8_t bad[1 << 14];
+	struct hd_data_spec spec = spec_of();
+	struct hd_diag diag;
+	float x[6];
+	int32_t y;
+
+	(void)state;
+	spec.column = columns;
+	spec.ncolumns = 3;
+	const size_t len = load("snappy1");
+	for (size_t i = 0; i < len; i++) {
+		struct hd_dataset *set = NULL;
+		memcpy(bad, file_bytes, len);
+		bad[i] ^= 0xff;
+		put_file(&sim.fs, "d/t.parquet", bad, len);
+		diag.text[0] = 0;
+		const enum hd_err err = hd_dataset_open(&set, &spec, &sim.fs, &diag);
+		CHECK(!err || err == HD_E_INPUT, "byte %zu: %d %s", i, (int)err, diag.text);
+		if (!err) {
+			read_sample(set, 0, 1, x, &y);
+			CHECK(!memcmp(x, want, sizeof x) && y == 1, "byte %zu", i);
+		}
+		hd_dataset_destroy(set);
+		if (i % 7)
+			continue;
+		put_file(&sim.fs, "d/t.parquet", bad, i ? i : 1);
+		set = NULL;
+		CHECK(hd_dataset_open(&set, &spec, &sim.fs, &diag) == HD_E_INPUT, "cut at %zu", i);
+	}
+}
+
+static void two_files_are_one_set(void **state)
+{
+	static const char *const columns[] = { "n" };
+	struct hd_data_spec spec = spec_of();
+	float x;
+	int32_t y;
+
+	(void)state;
+	spec.column = columns;
+	spec.ncolumns = 1;
+	put_fixture("delta");
+	put_file(&sim.fs, "d/u.parquet", file_bytes, load("zstd2"));
+	spec.path = "d/*.parquet";
+	struct hd_dataset *set = open_set(&sim.fs, spec);
+	assert_true(set->count == 6);
+	read_sample(set, 0, 4, &x, &y);
+	assert_true(x == -2.0f && y == 1);
+	hd_dataset_destroy(set);
+}
+
+/* ---- codecs and encodings by the examples of their formats ---- */
+
+static void blocks_unpack_to_their_length_alone(void **state)
+{
+	/* "abcabcabcab!": a literal, a copy that overlaps itself, a literal */
+	static const uint8_t snappy[] = { 12, 2 << 2, 'a', 'b', 'c', 4 << 2 | 1, 3, 0, '!' },
+		lz4[] = { 3 << 4 | 4, 'a', 'b', 'c', 3, 0, 1 << 4, '!' };
+	uint8_t out[16];
+
+	(void)state;
+	assert_true(!hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, sizeof snappy, out, 12, NULL) &&
+		!memcmp(out, "abcabcabcab!", 12));
+	memset(out, 0, sizeof out);
+	assert_true(!hd_block_unpack(HD_CODEC_LZ4, "f", lz4, sizeof lz4, out, 12, NULL) &&
+		!memcmp(out, "abcabcabcab!", 12));
+	for (size_t n = 0; n < sizeof snappy; n++)
+		assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, n, out, 12, NULL), HD_E_INPUT);
+	for (size_t n = 0; n < sizeof lz4; n++)
+		assert_int_equal(hd_block_unpack(HD_CODEC_LZ4, "f", lz4, n, out, 12, NULL), HD_E_INPUT);
+	assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, sizeof snappy, out, 11, NULL),
+		HD_E_INPUT);
+	assert_int_equal(hd_block_unpack(HD_CODEC_LZ4, "f", lz4, sizeof lz4, out, 11, NULL), HD_E_INPUT);
+	static const uint8_t far[] = { 5, 0, 'a', 1, 2 };       /* a copy from before the beginning */
+	assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", far, sizeof far, out, 5, NULL), HD_E_INPUT);
+}
+
+/* Encodings.md: 0 to 7 in three bits each are 0x88 0xc6 0xfa; runs say their count twice. */
+static void runs_and_packed_groups_are_mixed(void **state)
+{
+	static const uint8_t bytes[] = { 1 << 1 | 1, 0x88, 0xc6, 0xfa, 5 << 1, 6 };
+	struct hd_parquet_bytes in = { bytes, bytes + sizeof bytes };
+	uint32_t out[13];
+
+	(void)state;
+	assert_true(hd_parquet_hybrid(&in, 3, 13, out) && in.at == in.end);
+	for (uint32_t i = 0; i < 13; i++)
+		assert_int_equal(out[i], i < 8 ? i : 6);
+	in = (struct hd_parquet_bytes){ bytes, bytes + sizeof bytes };
+	assert_false(hd_parquet_hybrid(&in, 3, 14, out));
+	in = (struct hd_parquet_bytes){ bytes, bytes + 3 };
+	assert_false(hd_parquet_hybrid(&in, 3, 8, out));
+	static const uint8_t wide[] = { 1 << 1, 8 };             /* 8 has no place in three bits */
+	in = (struct hd_parquet_bytes){ wide, wide + 2 };
+	assert_false(hd_parquet_hybrid(&in, 3, 1, out));
+}
+
+/* Encodings.md: 7, 5, 3, 1, 2, 3, 4, 5: least difference -2, the others 0 0 0 3 3 3 3 in two bits. */
+static void differences_are_added_up(void **state)
+{
+	static const uint8_t bytes[] = { 8, 1, 8, 14, 3, 2, 0xc0, 0x3f };
+	static const int64_t want[] = { 7, 5, 3, 1, 2, 3, 4, 5 };
+	struct hd_parquet_bytes in = { bytes, bytes + sizeof bytes };
+	struct hd_parquet_value out[8];
+
+	(void)state;
+	assert_true(hd_parquet_delta(&in, true, 8, out));
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(out[i].as.whole, want[i]);
+	in = (struct hd_parquet_bytes){ bytes, bytes + sizeof bytes };
+	assert_false(hd_parquet_delta(&in, true, 7, out));
+	in = (struct hd_parquet_bytes){ bytes, bytes + 7 };
+	assert_false(hd_parquet_delta(&in, true, 8, out));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(numbers_of_all_types_are_read_in_all_packings, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(lists_have_extents_and_texts_their_bytes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_not_read_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_damaged_file_is_an_error_or_the_same, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_files_are_one_set, set_up, tear_down),
+		cmocka_unit_test(blocks_unpack_to_their_length_alone),
+		cmocka_unit_test(runs_and_packed_groups_are_mixed),
+		cmocka_unit_test(differences_are_added_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
