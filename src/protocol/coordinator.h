@@ -22,7 +22,8 @@
  *    count), then with most reports on it; ties: the higher id. Reports on a worker that is suspected for
  *    less than T/2 do not count, nor do those of a worker that is not heard for T/2: it may be gone, and
  *    what it reported all that is left. Reports are of members, and are said again to a coordinator that is
- *    called again. Hung: no progress for max(2 T, 8 x its longest instruction).
+ *    called again. Hung: no progress for max(2 T, 8 x its longest instruction). A member of which nothing is
+ *    heard, or that makes no progress, is named after 5 s if it is not given up before.
  * 6. Fewer than `min` members: the open step is finished, then all hold. After min_wait: RELEASE with exit
  *    code 10, after a checkpoint.
  * 7. No member is left: RESTORE asks the caller for the newest step on disk, and all workers present start

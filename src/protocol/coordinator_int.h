@@ -64,6 +64,7 @@ struct hd_co_worker {
 	uint64_t done, longest_ns;
 	bool busy;
 	int64_t done_ns;
+	int64_t stands_said_ns;           /* it stands still: after how long that was said; 0: not */
 	struct hd_co_digests reported[2];        /* of its last digest steps, by parity */
 	/* a member received a mismatching digest of step suspect_digest - 1 from it; 0: none */
 	uint64_t suspect_digest;

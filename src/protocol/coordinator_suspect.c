@@ -206,13 +206,40 @@ static void expel(struct hd_coordinator *co)
 			"peers");
 }
 
-static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
+static int64_t hung_after(const struct hd_coordinator *co, const struct hd_co_worker *w)
 {
 	int64_t longest = w->longest_ns > INT64_MAX / 8 ? INT64_MAX : 8 * (int64_t)w->longest_ns,
 		least = HD_TIMEOUT_NS(PROGRESS, co->config.detect_ns);
 
-	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > (longest > least ? longest :
-		least);
+	return longest > least ? longest : least;
+}
+
+static bool hung(const struct hd_coordinator *co, const struct hd_co_worker *w)
+{
+	return w->state == HD_W_MEMBER && w->busy && co->now_ns - w->done_ns > hung_after(co, w);
+}
+
+/* Of a member that may be lost, or hung, and will be given up only after more than 5 s: said after 5 s in
+ * which it should have been heard, or have ended twice its longest instruction, then after twice as long each
+ * further time. */
+static void say_that_it_stands(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	const int64_t t = co->config.detect_ns, due = HD_TIMEOUT_NS(HEARTBEAT, t) * 5 / 4,
+		after = hung_after(co, w) / 4;
+	const int64_t silent = co->now_ns - w->heard_ns, still = w->busy ? co->now_ns - w->done_ns : 0;
+	const bool unheard = silent >= STANDS_NS && silent >= due && silent < t;
+	const int64_t ns = unheard ? silent : still >= STANDS_NS && still >= after ? still : 0;
+
+	if (w->state != HD_W_MEMBER || !ns) {
+		w->stands_said_ns = 0;
+		return;
+	}
+	if (ns < 2 * w->stands_said_ns)
+		return;
+	w->stands_said_ns = ns;
+	hd_co_note(co, "waits", w->worker, "%s for %lld s; it counts as %s after %lld s", unheard ?
+		"nothing was heard of it" : "it makes no progress", (long long)(ns / 1000000000), unheard ?
+		"lost" : "hung", (long long)((unheard ? t : hung_after(co, w)) / 1000000000));
 }
 
 /* Of the step that is not committed: has a member sealed it? The others are named. */
@@ -269,6 +296,7 @@ void hd_co_watch(struct hd_coordinator *co)
 			hd_co_dead(co, w, "it did not come back under its id");
 		else if (hung(co, w))
 			hd_co_dead(co, w, "it makes no progress");
+		say_that_it_stands(co, w);
 		/* an epoch that is under way has no such members */
 		co->mend |= co->phase <= HD_CO_DECIDED && hd_co_is_here(w) && lacks(co, w);
 	}

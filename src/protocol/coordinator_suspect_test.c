@@ -127,6 +127,49 @@ static void a_run_that_stands_still_says_for_whom(void **state)
 	co_end(c);
 }
 
+/* With a long T, or long instructions. */
+static void one_that_stands_still_is_named_before_it_is_given_up(void **state)
+{
+	const int64_t s = 1000000000;
+	static const struct { int64_t detect_s, longest_s; bool busy, heard; const char *at[4]; } row[] = {
+		{ 48, 0, false, false, { [2] = "nothing was heard of it for 15 s; it counts as lost after 48 s" } },
+		{ 8, 0, false, false, { "nothing was heard of it for 5 s; it counts as lost after 8 s" } },
+		{ 1, 2, true, true, { "it makes no progress for 5 s; it counts as hung after 16 s", [1] =
+			"it makes no progress for 10 s; it counts as hung after 16 s" } },
+		{ 1, 5, true, true, { [1] = "it makes no progress for 10 s; it counts as hung after 40 s",
+			[3] = "it makes no progress for 20 s; it counts as hung after 40 s" } },
+		{ 40, 0, true, true, { [3] = "it makes no progress for 20 s; it counts as hung after 80 s" } },
+		{ 1, 4, false, true, { NULL } }, { 1, 0, false, false, { NULL } },
+	};
+	struct co_at_work at, *c = &at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+		struct hd_co_config config = co_config;
+		config.detect_ns = row[i].detect_s * s;
+		co_run(c, &config, 2);
+		FROM(0, PROGRESS, .epoch = 1);
+		const uint64_t longest = (uint64_t)(row[i].longest_s * s);
+		FROM(1, PROGRESS, .epoch = 1, .progress = { 0, 5, longest, row[i].busy });
+		const int64_t since = c->now;
+		for (int64_t t = 1; t <= 20; t++) {
+			c->now = since + t * s - 10;
+			FROM(0, PROGRESS, .epoch = 1);
+			if (row[i].heard)
+				FROM(1, PROGRESS, .epoch = 1, .progress = { 0, 5, longest, row[i].busy });
+			co_tick_at(c, since + t * s);
+			const char *want = t % 5 == 0 && !(row[i].detect_s == 8 && t > 5) ?
+				row[i].at[t / 5 - 1] : NULL;
+			if (waits(c) || want)
+				CHECK(waits(c) && want && strcmp(waits(c), want) == 0,
+					"row %zu, %d s: %s", i, (int)t, waits(c) ? waits(c) : "nothing");
+			if (row[i].longest_s == 2 && t == 15)
+				break;
+		}
+		co_end(c);
+	}
+}
+
 /* Of many some are named, each whole. */
 static void a_list_of_words_is_cut_between_two(void **state)
 {
@@ -254,6 +297,7 @@ int main(void)
 		cmocka_unit_test(a_report_is_taken_back_by_a_worker_that_is_no_member_any_more),
 		cmocka_unit_test(a_worker_that_is_to_sync_again_reports_nothing),
 		cmocka_unit_test(a_run_that_stands_still_says_for_whom),
+		cmocka_unit_test(one_that_stands_still_is_named_before_it_is_given_up),
 		cmocka_unit_test(a_list_of_words_is_cut_between_two),
 		cmocka_unit_test(all_that_are_due_go_at_once),
 		cmocka_unit_test(a_worker_is_not_blamed_for_those_that_are_heard_nowhere),
