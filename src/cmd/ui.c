@@ -134,6 +134,7 @@ static const struct { const char *kind, *mark; } marks[] = {
 		{ "checkpoint_bad", "!!" },
 		{ "checkpoint_done", "ck" },
 	{ "judged", ">>" }, { "listening", ">>" }, { "place", ">>" }, { "queue", ">>" }, { "failing", "!!" },
+	{ "waits", ">>" },
 };
 
 static void on_note(void *user, const char *kind, const char *text)
