@@ -19,8 +19,8 @@ enum { HD_SUBMIT_SETS = HD_JOB_NKEYS + 64, HD_SUBMIT_BYTES = 8 << 20 };
 static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY,
-		HD_JOB_REPLAY };
+	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_BOUNDARIES,
+		HD_JOB_NET_KEY, HD_JOB_REPLAY };
 
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		struct hd_job_value *v = &job->value[files[i]];

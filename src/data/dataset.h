@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "sys/file.h"
 #include "graph/ir.h"
+#include "data/packing.h"
 
 enum {
 	HD_MAX_FIELDS = 16,
@@ -56,6 +57,8 @@ struct hd_data_spec {
 	const char *const *column; uint32_t ncolumns;
 	/* csv: what the label's classes are called; 0: they are numbers */
 	const char *const *class; uint32_t nclasses;
+	/* tokens: how documents are packed into samples, and the file that says where they begin */
+	enum hd_packing_how pack; const char *boundaries;
 	/* how other places than files are read; NULL: the defaults */
 	const struct hd_blob_rules *store;
 };

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 static uint32_t token_at(const struct hd_piece *piece, uint64_t i)
 {
@@ -61,12 +62,10 @@ static enum hd_err join_pieces(struct hd_token_stream *stream,
 	return HD_OK;
 }
 
-enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec,
+enum hd_err hd_token_stream_join(struct hd_token_stream *stream, const struct hd_data_spec *spec,
 	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
-	const char *what, struct hd_diag *diag)
+	struct hd_diag *diag)
 {
-	struct hd_dataset *set = &stream->reader.set;
-	const int64_t dim[1] = { spec->context };
 	enum hd_err err;
 
 	if (!spec->path)
@@ -79,6 +78,17 @@ enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd
 	err = hd_source_add_glob(&stream->reader, spec->path, diag);
 	if (err == HD_OK)
 		err = join_pieces(stream, piece_of, diag);
+	return err ? err : check_tokens(stream, diag);
+}
+
+enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec,
+	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
+	const char *what, struct hd_diag *diag)
+{
+	struct hd_dataset *set = &stream->reader.set;
+	const int64_t dim[1] = { spec->context };
+	enum hd_err err = hd_token_stream_join(stream, spec, piece_of, diag);
+
 	if (err != HD_OK)
 		return err;
 	if (stream->ntokens < (uint64_t)spec->context + 1)
@@ -86,9 +96,8 @@ enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd
 			"%s: %" PRIu64 " %s, one sample needs %u (context + 1): give more data or a shorter "
 			"model.args context",
 			spec->path, stream->ntokens, what, spec->context + 1);
-	if ((err = check_tokens(stream, diag)) != HD_OK || (err = hd_field_add(&stream->reader, "x", HD_I32,
-		1, dim, diag)) != HD_OK
-	    || (err = hd_field_add(&stream->reader, "y", HD_I32, 1, dim, diag)) != HD_OK)
+	if ((err = hd_field_add(&stream->reader, "x", HD_I32, 1, dim, diag)) != HD_OK ||
+		(err = hd_field_add(&stream->reader, "y", HD_I32, 1, dim, diag)) != HD_OK)
 		return err;
 	set->count = (stream->ntokens - 1) / spec->context;
 	hd_reader_about(&stream->reader, "%" PRIu64 " %s in %u file%s: %" PRIu64 " samples of %u, %s",
@@ -112,27 +121,35 @@ static uint32_t find_piece(const struct hd_token_stream *stream, uint64_t token)
 	return low;
 }
 
+enum hd_err hd_token_stream_take(const struct hd_token_stream *stream, uint64_t first, uint32_t n,
+	int32_t *out,
+	struct hd_diag *diag)
+{
+	uint32_t p = find_piece(stream, first);
+
+	for (uint32_t j = 0; j < n; j++) {
+		while (first + j >= stream->piece[p].first + stream->piece[p].ntokens)
+			p++;
+		const uint32_t token = token_at(&stream->piece[p], first + j - stream->piece[p].first);
+		if (token >= bound_of(stream))
+			return hd_fail(diag, HD_E_INTEGRITY,
+				"%s was changed while it is in use: token %u now stands where all were "
+				"below %u", stream->piece[p].name, token, bound_of(stream));
+		out[j] = (int32_t)token;
+	}
+	return HD_OK;
+}
+
 enum hd_err hd_token_stream_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
 	void *const *out, struct hd_diag *diag)
 {
 	const struct hd_token_stream *stream = (const struct hd_token_stream *)set;
-	uint64_t first = hd_split_id(&stream->reader, split, index) * stream->context;
-	uint32_t p = find_piece(stream, first);
+	const uint64_t first = hd_split_id(&stream->reader, split, index) * stream->context;
 	int32_t *x = out[0], *y = out[1];
+	enum hd_err err = hd_token_stream_take(stream, first, stream->context, x, diag);
 
-	for (uint32_t j = 0; j <= stream->context; j++) {
-		while (first + j >= stream->piece[p].first + stream->piece[p].ntokens)
-			p++;
-		uint32_t token = token_at(&stream->piece[p], first + j - stream->piece[p].first);
-		if (token >= bound_of(stream))
-			return hd_fail(diag, HD_E_INTEGRITY,
-				"%s was changed while it is in use: token %u now stands where all were "
-				"below %u",
-				stream->piece[p].name, token, bound_of(stream));
-		if (j < stream->context)
-			x[j] = (int32_t)token;
-		if (j > 0)
-			y[j - 1] = (int32_t)token;
-	}
-	return HD_OK;
+	if (err != HD_OK)
+		return err;
+	memcpy(y, x + 1, (stream->context - 1) * sizeof *y);
+	return hd_token_stream_take(stream, first + stream->context, 1, &y[stream->context - 1], diag);
 }

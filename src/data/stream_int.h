@@ -18,9 +18,17 @@ struct hd_token_stream {
 	struct hd_piece *piece; uint32_t npieces;        /* in the arena; one per source */
 	uint64_t ntokens;
 	uint32_t context, bound;                         /* bound 0: none */
+	int32_t pad;                                     /* packed: what stands behind the last piece */
 };
 
-/* The pieces: one per source, without their headers. Then fields, splits, hash, about. */
+/* The pieces: one per source, without their headers; their tokens checked, hash. */
+HD_MUST_USE enum hd_err hd_token_stream_join(struct hd_token_stream *stream, const struct hd_data_spec *spec,
+	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
+	struct hd_diag *diag);
+/* n tokens from token `first` on; all are there. */
+HD_MUST_USE enum hd_err hd_token_stream_take(const struct hd_token_stream *stream, uint64_t first, uint32_t n,
+	int32_t *out, struct hd_diag *diag);
+/* The same as join; then fields, splits, about. */
 HD_MUST_USE enum hd_err hd_token_stream_make(struct hd_token_stream *stream, const struct hd_data_spec *spec,
 	enum hd_err (*piece_of)(const struct hd_source *source, struct hd_piece *piece, struct hd_diag *diag),
 	const char *what, struct hd_diag *diag);

@@ -1,5 +1,8 @@
 #include "data/tokens.h"
 
+#include <string.h>
+
+#include "data/packing.h"
 #include "data/stream_int.h"
 
 enum hd_err hd_tokens_parse(const uint8_t *bytes, size_t len, const char *name, const uint8_t **at,
@@ -41,19 +44,152 @@ static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *pie
 		&piece->width_bytes, diag);
 }
 
+/* ---- packed: documents that begin where another file says ---- */
+
+struct token_set { struct hd_token_stream stream; struct hd_packing packing; };
+
+/* The boundaries of each token file (token_write.h), in the order of these, behind one another: where each
+ * document begins in the joined tokens. */
+static enum hd_err take_boundaries(struct token_set *set, uint32_t nfiles, uint64_t *begin,
+	uint64_t *ndocuments,
+	struct hd_diag *diag)
+{
+	const struct hd_source *source = set->stream.reader.source;
+
+	*ndocuments = 0;
+	for (uint32_t f = 0; f < nfiles; f++) {
+		const struct hd_source *s = &source[nfiles + f];
+		const struct hd_piece *piece = &set->stream.piece[f];
+		const uint64_t n = s->len / 8 - 1;
+		uint64_t before = 0;
+		for (uint64_t d = 0; d <= n; d++) {
+			const uint64_t at = hd_get64(s->bytes + 8 * d);
+			if (at < before || (!d && at) || (d == n ? at != piece->ntokens :
+				at > piece->ntokens))
+				return hd_fail(diag, HD_E_INPUT,
+					"%s: boundary %llu is %llu: they begin with 0, never "
+					"fall, and end with the %llu tokens of %s (`heddle data tokenize "
+					"--boundaries` "
+					"writes both)", s->name, (unsigned long long)d,
+					(unsigned long long)at,
+					(unsigned long long)piece->ntokens, piece->name);
+			begin[*ndocuments + d] = piece->first + at;
+			before = at;
+		}
+		*ndocuments += n;
+	}
+	return HD_OK;
+}
+
+static enum hd_err open_boundaries(struct token_set *set, const struct hd_data_spec *spec, uint64_t **begin,
+	uint64_t *ndocuments, struct hd_diag *diag)
+{
+	struct hd_reader *reader = &set->stream.reader;
+	const uint32_t nfiles = reader->nsources;
+	uint64_t n = 1;
+	enum hd_err err = hd_source_add_glob(reader, spec->boundaries, diag);
+
+	if (err)
+		return err;
+	if (reader->nsources != 2 * nfiles)
+		return hd_fail(diag, HD_E_INPUT, "data.boundaries %s: %u files, data.path %s has %u: one "
+			"for each, in the "
+			"same order", spec->boundaries, reader->nsources - nfiles, spec->path, nfiles);
+	for (uint32_t f = nfiles; f < reader->nsources; f++) {
+		if (reader->source[f].len % 8 || reader->source[f].len < 16)
+			return hd_fail(diag, HD_E_INPUT, "%s has %zu bytes: boundaries are two or more "
+				"numbers of eight",
+				reader->source[f].name, reader->source[f].len);
+		n += reader->source[f].len / 8 - 1;
+	}
+	*begin = hd_arena_take(&reader->arena, n, sizeof **begin);
+	return *begin ? take_boundaries(set, nfiles, *begin, ndocuments, diag) :
+		hd_fail(diag, HD_E_NOMEM, "no memory for %llu boundaries", (unsigned long long)n);
+}
+
+static enum hd_err fill_packed(struct token_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	struct hd_reader *reader = &set->stream.reader;
+	const int64_t dim = spec->context;
+	uint64_t *begin = NULL, ndocuments = 0;
+	enum hd_err err;
+
+	if (!spec->boundaries)
+		return hd_fail(diag, HD_E_INVAL, "data.pack needs to know where documents begin: set "
+			"data.boundaries to "
+			"what `heddle data tokenize --boundaries` wrote");
+	if ((err = hd_token_stream_join(&set->stream, spec, piece_of, diag)) || (err = open_boundaries(set,
+		spec,
+		&begin, &ndocuments, diag)))
+		return err;
+	if (spec->context < 2)
+		return hd_fail(diag, HD_E_INVAL, "data.pack needs a model that reads two tokens or more");
+	if ((err = hd_packing_make(&set->packing, &reader->arena, spec->pack, spec->context, begin,
+		ndocuments, diag)) ||
+		(err = hd_field_add(reader, "x", HD_I32, 1, &dim, diag)) ||
+		(err = hd_field_add(reader, "y", HD_I32, 1, &dim, diag)))
+		return err;
+	reader->set.hash = hd_sources_hash(reader);
+	reader->set.count = set->packing.nsamples;
+	hd_reader_about(reader, "%llu documents of %llu tokens in %llu samples of %u, %s",
+		(unsigned long long)ndocuments, (unsigned long long)set->stream.ntokens,
+		(unsigned long long)set->packing.nsamples, spec->context, spec->path);
+	return hd_split_last(reader, spec, reader->set.count, diag);
+}
+
+/* A token's label is the next one of its document; of the last, and behind all pieces, there is none. */
+static enum hd_err read_packed(const struct token_set *set, uint64_t sample, int32_t *x, int32_t *y,
+	struct hd_diag *diag)
+{
+	const struct hd_packing *p = &set->packing;
+	uint32_t at = 0;
+	enum hd_err err = HD_OK;
+
+	for (uint64_t i = p->first[sample]; i < p->first[sample + 1] && !err; i++) {
+		const struct hd_packing_piece *piece = &p->piece[i];
+		if ((err = hd_token_stream_take(&set->stream, piece->at, piece->len, x + at, diag)))
+			return err;
+		memcpy(y + at, x + at + 1, (piece->len - 1) * sizeof *y);
+		at += piece->len;
+		y[at - 1] = -1;
+		if (piece->goes_on)
+			err = hd_token_stream_take(&set->stream, piece->at + piece->len, 1, &y[at - 1], diag);
+	}
+	for (; at < set->stream.context; at++) {
+		x[at] = set->stream.pad;
+		y[at] = -1;
+	}
+	return err;
+}
+
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
-	return hd_token_stream_make((struct hd_token_stream *)reader, spec, piece_of, "tokens", diag);
+	struct token_set *set = (struct token_set *)reader;
+
+	set->stream.pad = spec->pad < 0 ? 0 : spec->pad;
+	if (spec->pack != HD_PACKING_NONE)
+		return fill_packed(set, spec, diag);
+	return hd_token_stream_make(&set->stream, spec, piece_of, "tokens", diag);
 }
 
 static enum hd_err tokens_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
 	struct hd_diag *diag)
 {
-	return hd_reader_open(set, sizeof(struct hd_token_stream), &hd_reader_tokens, fs, fill, spec, diag);
+	return hd_reader_open(set, sizeof(struct token_set), &hd_reader_tokens, fs, fill, spec, diag);
+}
+
+static enum hd_err tokens_read(const struct hd_dataset *dataset, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
+{
+	const struct token_set *set = (const struct token_set *)dataset;
+
+	if (!set->packing.nsamples)
+		return hd_token_stream_read(dataset, split, index, out, diag);
+	return read_packed(set, hd_split_id(&set->stream.reader, split, index), out[0], out[1], diag);
 }
 
 const struct hd_reader_ops hd_reader_tokens = {
 	.name = "tokens", .about = "files of 16-bit and 32-bit tokens as llm.c and `heddle data tokenize` "
 		"write them",
-	.open = tokens_open, .read = hd_token_stream_read, .destroy = hd_reader_destroy,
+	.open = tokens_open, .read = tokens_read, .destroy = hd_reader_destroy,
 };

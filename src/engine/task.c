@@ -479,6 +479,8 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		.label = job->value[HD_JOB_LABEL].is_auto ? NULL : hd_job_text(job, HD_JOB_LABEL),
 		.column = column, .ncolumns = names_of(job, HD_JOB_COLUMNS, column),
 		.class = class, .nclasses = names_of(job, HD_JOB_CLASSES, class),
+		.pack = (enum hd_packing_how)hd_job_int(job, HD_JOB_PACK),
+		.boundaries = text_or_none(job, HD_JOB_BOUNDARIES),
 		.store = &store,
 	};
 

@@ -225,6 +225,8 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_SPLIT_SEED, HD_JOB_DATA_KIND, SPLIT_BY_HASH },
 	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv|jsonl|parquet" },
 	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|jsonl|parquet|cifar" },
+	{ HD_JOB_PACK,       HD_JOB_DATA_KIND, "tokens" },
+	{ HD_JOB_BOUNDARIES, HD_JOB_PACK,      "order|fit" },
 	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv|jsonl|parquet" },
 	{ HD_JOB_PRODUCTS,   HD_JOB_KERNELS,   "auto|portable" },
 	{ HD_JOB_MODE,       HD_JOB_DATA_KIND, "graph" },

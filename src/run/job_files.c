@@ -22,8 +22,8 @@ const char *hd_job_model_file(const struct hd_job *job)
 void hd_job_files_from(struct hd_job *job, struct hd_fs *fs, const char *folder, size_t len,
 	struct hd_arena *arena)
 {
-	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_NET_KEY,
-		HD_JOB_REPLAY };
+	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_BOUNDARIES,
+		HD_JOB_NET_KEY, HD_JOB_REPLAY };
 	struct hd_text at;
 
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

@@ -74,8 +74,9 @@ static bool other_rows(const struct hd_job *a, const struct hd_job *b)
 enum hd_err hd_kept_job_settings(struct hd_rundir *dir, const struct hd_job *job, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
-	enum { NPATHS = 3 };
-	static const enum hd_job_key paths[NPATHS] = { HD_JOB_DATA_PATH, HD_JOB_PAR_PLAN, HD_JOB_NET_KEY };
+	enum { NPATHS = 4 };
+	static const enum hd_job_key paths[NPATHS] = { HD_JOB_DATA_PATH, HD_JOB_BOUNDARIES, HD_JOB_PAR_PLAN,
+		HD_JOB_NET_KEY };
 	struct hd_job *kept;
 	bool any = false;
 	enum hd_err err = read_kept(&kept, dir, arena, diag);
