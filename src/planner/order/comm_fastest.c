@@ -74,7 +74,8 @@ static enum hd_err try_cut(struct fastest *found, const struct hd_comm_ask *ask,
 		both = ask->order == HD_COMM_AUTO && way->copies && way->copies < way->nworkers;
 	enum hd_err err = HD_OK;
 
-	for (int parts = named; parts <= (named || both) && !err; parts++) {
+	/* by rank first: of equal ones that is as fast as said, and the other one slower (ADR 246) */
+	for (int parts = named || both; parts >= named && !err; parts--) {
 		int64_t ns = 0;
 		err = time_of(&ns, ask, cut, parts, way, diag);
 		if (!err && is_better(ns, cut->nbuckets, found->ns, found->cut.nbuckets))

@@ -330,6 +330,30 @@ static void the_fastest_of_some_is_found(void **state)
 	}
 }
 
+/* Where both are simulated alike, partial sums go by rank. */
+static void auto_sends_partial_sums_by_rank_where_it_may(void **state)
+{
+	struct hd_dice d = { 77 };
+
+	(void)state;
+	for (uint32_t n = 2; n <= 4; n++) {
+		struct timed_model m;
+		struct hd_comm_cut one, best;
+		int64_t ns;
+		bool parts;
+		open_model(&m, false, &d);
+		m.ask.link.bytes_per_s = 1e15;
+		m.ask.order = HD_COMM_AUTO;
+		m.way = (struct hd_comm_way){ .nworkers = n, .copies = 2, .servers = 2, .nvns = 1, .wave = 1,
+			.norms = true };
+		assert_int_equal(hd_comm_cut(&one, &m.layout, 50000, &m.s.arena, NULL), HD_OK);
+		CHECK(hd_comm_cut_fastest(&best, &parts, &ns, &m.ask, &m.way, NULL, 0, &one, &m.s.arena,
+			&m.s.diag) == HD_OK, "%s", m.s.diag.text);
+		assert_int_equal(parts, n > 2);
+		hd_subject_finish(&m.s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +365,7 @@ int main(void)
 		cmocka_unit_test(orders_gain_where_norms_are_waited_for),
 		cmocka_unit_test(too_much_to_play_is_not_said),
 		cmocka_unit_test(the_fastest_of_some_is_found),
+		cmocka_unit_test(auto_sends_partial_sums_by_rank_where_it_may),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
