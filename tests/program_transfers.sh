@@ -27,6 +27,7 @@ done <<END
 2 -s comm.order=search -s comm.buckets=auto
 3 -s comm.order=tic -s comm.buckets=8MiB
 2 -s comm.order=tac -s comm.sync=stages -s parallel.mode=pipeline -s comm.buckets=none
+3 -s comm.order=search -s comm.sync=parameter-server -s comm.buckets=64KiB
 1 -s comm.order=tic+
 END
 passed "$n settings: the bits of one device"
