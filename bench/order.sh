@@ -3,25 +3,34 @@
 # that have a network namespace each, behind a link shaped both ways. Prints docs/results/order.md's tables.
 #
 #	bench/order.sh                            # some ten minutes, as root, with ip and tc
-#	ROWS="order servers buckets small unfused sweep ddp small-sweep"   # which tables; some minutes each
+#	ROWS="order servers unclipped buckets small unfused sweep ddp small-sweep"   # minutes each
 #	ROUNDS=1 STEPS=8 MACHINES=3 MBIT=200 EVEN=1    # EVEN: computing over transfers
+#	MODEL=resnet18                            # of tables order and servers, in place of vgg16
+#	ORDERS="search tac tic auto"              # which of them are compared with random
+#	BUCKETS=none                              # comm.buckets of tables order and servers
 #	DELAY_MS=5                                # links also have a delay, each way: machines.sh
+#	COSTS=FILE                                # costs.json of an earlier run of MODEL: not measured again
 #	LIMIT=60                                  # seconds that a run of a variant may take; each size of ddp
 #	PYTHON=FILE                               # with torch, for ddp; else that table is left out
 #
 # 1. In place of computing, devices wait (paced:1) what the nodes of the model took one device of this
 #    machine, all times one factor: so that a step's computing is EVEN times what ring sums of its bytes take
-#    at the link's rate. Messages are real. A worker has one virtual node.
+#    at the link's rate; of parameter servers, what the busiest port carries of partial sums and sums, then of
+#    parameters. Messages are real. A worker has one virtual node.
 # 2. The profile names the link, as one that was measured would: orders and buckets are cut for it, and the
 #    step is predicted for it.
 # 3. Variants of a table follow one another, in each round in the opposite order; ratios are of one round, the
-#    middle one is given. Beside a step stand the bytes that a worker sent, at the link's rate; the share by
-#    which the slow tenth of its steps is longer than the fast tenth; the buckets; the predicted step; and by
-#    how much the slowest worker's part of a step is longer than the fastest one's, as they recorded it: until
-#    its end there, without what it then waits for the ends of others. The middle of all steps.
+#    middle one is given. Each round has a seed of its own, so random is another order. Beside a step stand
+#    the bytes that a worker sent, at the link's rate; the share by which the slow tenth of its steps is
+#    longer than the fast tenth; the buckets; the predicted step; and by how much the slowest worker's part of
+#    a step is longer than the fastest one's, as they recorded it: until its end there, without what it then
+#    waits for the ends of others; of all workers, and of those that hold no slots, where there are two. The
+#    middle of all steps.
 # 4. ddp: DistributedDataParallel over gloo with the same links, bytes of each tensor and waits of each node;
 #    its steps are without an optimizer, a grace for it. Variants there are sizes of its buckets; of 0 MiB:
 #    each tensor is summed alone, by gloo's ring, as backward makes it.
+# 5. servers: with optim.clip, as jobs have it that say nothing: no parameter is sent before the norms of all
+#    sums are known. unclipped: without; then parameters are sent while the pass goes on (ADR 245).
 # A key that the program does not know, and a run that failed, is a line in words.
 set -eu
 cd "$(dirname "$0")/.."
@@ -31,15 +40,16 @@ heddle=$(realpath "${HEDDLE_BIN:-build/release/heddle}")
 work=$(mktemp -d)
 . bench/machines.sh
 trap 'machines_gone; rm -rf "$work"' EXIT
-rows=${ROWS:-order servers buckets small unfused sweep ddp}
+rows=${ROWS:-order servers unclipped buckets small unfused sweep ddp}
 rounds=${ROUNDS:-1} steps=${STEPS:-8} mbit=${MBIT:-200} even=${EVEN:-1}
 burst=128kb limit=${LIMIT:-60}
 
-job()           # MODEL
+job()           # MODEL CLIP
 {
 	local args
 	case $1 in
 	vgg16) args="use: 'builtin:vgg16', args: {base: 8, hidden: 512, dropout: 0.5, classes: 188}" ;;
+	resnet18) args="use: 'builtin:resnet18', args: {base: 26, height: 64, width: 64, classes: 100}" ;;
 	small) args="use: 'builtin:gpt', args: {layers: 12, width: 32, heads: 2, context: 16, vocab: 64}" ;;
 	esac
 	cat <<END
@@ -47,31 +57,33 @@ job: {name: order, seed: 3, steps: 100000}
 model: {$args}
 data: {kind: synthetic, count: 96}
 batch: {global: $((8 * nmachines)), virtual_nodes: $nmachines}
-optim: {kind: momentum, lr: 1e-3, clip: 0, schedule: {kind: constant, warmup: 0}}
+optim: {kind: momentum, lr: 1e-3, clip: $2, schedule: {kind: constant, warmup: 0}}
 checkpoint: {every: 1000000 steps, keep: 1}
 eval: {every: 0}
 trace: {digest: 10000}
 END
 }
 
-# model NAME: its job and its times; prints the bytes of its parameters, the factor of its times, what a step
-# computes and what ring sums take, in ms
+# model NAME CLIP SUMS: its job and its times; prints the bytes of its parameters, the factor of its times,
+# what a step computes and what transfers take, in ms: SUMS: ring, or servers
 model()
 {
-	job "$1" >"$work/job.yaml"
+	job "$1" "$2" >"$work/job.yaml"
 	rm -rf "$work/start"
-	"$heddle" run "$work/job.yaml" --out "$work/start" --workers 1 --devices paced:1 --steps 1 -q \
-		2>>"$work/log" || return 1
-	python3 - "$work/start/costs.json" "$work/times.json" "$mbit" "$port" "$nmachines" "$even" \
-		"${DELAY_MS:-0}" <<'END'
+	[ -e "${COSTS:-}" ] || "$heddle" run "$work/job.yaml" --out "$work/start" --workers 1 \
+		--devices paced:1 --steps 1 -q 2>>"$work/log" || return 1
+	python3 - "${COSTS:-$work/start/costs.json}" "$work/times.json" "$mbit" "$port" "$nmachines" "$even" \
+		"${DELAY_MS:-0}" "$3" <<'END'
 import json, sys
 source, target = sys.argv[1:3]
-mbit, port, n, even, delay = (float(x) for x in sys.argv[3:])
+mbit, port, n, even, delay = (float(x) for x in sys.argv[3:8])
 p = json.loads(open(source).read().split("\n")[1])
 rate = mbit * 1e6 * port
 size = sum(x["param"] for x in p["nodes"])
 took = sum(x[k]["p50"] for x in p["nodes"] for k in "fiw") / 1e9
-sums = 2 * (n - 1) / n * size / rate
+# of two servers each gets half of all partial sums and of the other's sums, and sends half of the parameters
+models = 2 * (n - 1) / n if sys.argv[8] == "ring" else (n - 1 + 1) / 2 + max((n - 2) / 2, 1)
+sums = models * size / rate
 for x in p["nodes"]:
     for k in "fiw":
         ns = int(x[k]["p50"] * even * sums / took)
@@ -81,8 +93,8 @@ p["links"] = [{"level": 1, "kind": "tcp", "latency": 100000 + round(delay * 1e6)
     "duplex": True}]
 open(target, "w").write(json.dumps(p))
 tensors = sum(x["param"] > 0 for x in p["nodes"])
-print("%d nodes with parameters, %.2f MB; times x %.2f: computing %.0f ms, ring sums %.0f ms" % (
-    tensors, size / 1e6, even * sums / took, even * sums * 1e3, sums * 1e3))
+print("%d nodes with parameters, %.2f MB; times x %.2f: computing %.0f ms, transfers (%s) %.0f ms" % (
+    tensors, size / 1e6, even * sums / took, even * sums * 1e3, sys.argv[8], sums * 1e3))
 END
 }
 
@@ -111,10 +123,12 @@ parts, first = {}, m[0]["step"]
 for line in open(recorded):
     x = json.loads(line)
     if x.get("step_ns") and x["step"] >= first:
-        parts.setdefault(x["step"], []).append(x["step_ns"])
-apart = [(max(p) / min(p) - 1) * 100 for p in parts.values() if len(p) == n]
-print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-",
-    round(statistics.median(apart), 1) if apart else "-")
+        parts.setdefault(x["step"], {})[x["worker"]] = x["step_ns"]
+def apart(first):
+    of = [sorted(p.items())[first:] for p in parts.values() if len(p) == n]
+    of = [[ns for _, ns in p] for p in of if len(p) > 1]
+    return round(statistics.median((max(p) / min(p) - 1) * 100 for p in of), 1) if of else "-"
+print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-", apart(0), apart(2))
 END
 }
 
@@ -154,7 +168,7 @@ table()
 				of_ddp $options </dev/null | sed "s/^/$round /"
 			else
 				# shellcheck disable=SC2086
-				echo "$round $(step "$name" $options </dev/null)"
+				echo "$round $(step "$name" $options -s job.seed=$((3 + round)) </dev/null)"
 			fi >>"$work/steps"
 			tail -n 1 "$work/steps" >&2
 		done <"$file"
@@ -176,8 +190,8 @@ for line in open(sys.argv[1]):
 wanted, what = sys.argv[2:]
 base = "auto" if what == "best" else names[0]
 print("| variant | step, ms | ratio | wanted | all | predicted, ms | transfers, ms | spread, % | buckets | "
-    "over workers, % |")
-print("|---|--:|--:|--:|---|--:|--:|--:|--:|--:|")
+    "over workers, % | without slots, % |")
+print("|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|")
 def middle(xs):
     xs = [x for x in xs if x is not None]
     return "%.0f" % statistics.median(xs) if xs else "-"
@@ -193,7 +207,7 @@ for x in names:
     print("| %s | %s | %s | %s | %s | %s |" % (x, middle(v[0] for v in got[x].values()),
         "%.3f" % statistics.median(ratios) if shown else "", wanted if shown else "",
         ", ".join("%.3f" % y for y in ratios) if shown else "",
-        " | ".join(middle(v[i] if i < len(v) else None for v in got[x].values()) for i in range(1, 6))))
+        " | ".join(middle(v[i] if i < len(v) else None for v in got[x].values()) for i in range(1, 7))))
 END
 }
 
@@ -202,18 +216,16 @@ knows() { "$heddle" config check "$work/job.yaml" -s "$1" >>"$work/log" 2>&1; }
 
 orders()        # SYNC
 {
+	local order
 	if ! knows comm.sync="$1"; then
 		echo
 		echo "comm.sync $1: not in this program."
 		return
 	fi
-	table "comm.sync $1: orders against random" ">= 1.2" base <<END
-random|-s comm.sync=$1 -s comm.order=random
-search|-s comm.sync=$1 -s comm.order=search
-tac|-s comm.sync=$1 -s comm.order=tac
-tic|-s comm.sync=$1 -s comm.order=tic
-auto|-s comm.sync=$1
-END
+	for order in random ${ORDERS:-search tac tic auto}; do
+		echo "$order|-s comm.sync=$1 -s comm.order=$order -s comm.buckets=${BUCKETS:-auto}"
+	done >"$work/orders"
+	table "comm.sync $1: orders against random" ">= 1.2" base <"$work/orders"
 }
 
 machines "${MACHINES:-3}"
@@ -222,22 +234,28 @@ echo "$(date -u +%Y-%m-%d), $(processor), $(nproc) cores, load $(cut -d ' ' -f 1
 ${DELAY_MS:+delay $DELAY_MS ms, }$rounds rounds of $steps steps"
 of=
 for row in $rows; do
-	want=vgg16
-	[[ "$row" != small* && "$row" != unfused ]] || want=small
-	if [ "$of" != $want ]; then
+	want="vgg16 0 ring"
+	case $row in
+	order) want="${MODEL:-vgg16} 0 ring" ;;
+	servers) want="${MODEL:-vgg16} 1 servers" ;;
+	unclipped) want="${MODEL:-vgg16} 0 servers" ;;
+	small* | unfused) want="small 0 ring" ;;
+	esac
+	if [ "$of" != "$want" ]; then
 		echo
+		# shellcheck disable=SC2086
 		if ! said=$(model $want); then
 			echo "$row: $(grep -v '^!!' "$work/log" | tail -n 1)"
 			continue
 		fi
-		echo "$want: $said."
+		echo "${want%% *}: $said."
 		of=$want
 		direct=
 		! knows comm.primitive=direct || direct="-s comm.primitive=direct"
 	fi
 	case $row in
 	order) orders sharded ;;
-	servers) orders parameter-server ;;
+	servers | unclipped) orders parameter-server ;;
 	buckets)
 		# 25 MiB are 1/21 of what the whole VGG-16 has: so of this one, too
 		table "everything auto against fixed buckets, fifo" ">= 1.3" base <<END
