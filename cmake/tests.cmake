@@ -54,7 +54,7 @@ endif()
 
 # What meets threads and takes seconds under ThreadSanitizer: `./dev test --preset tsan threads`.
 set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
-  data_prefetch data_stream device_team device_shard wire_close wire_hub wire_hub_stranger
+  data_prefetch data_stream data_tokenize device_team device_shard wire_close wire_hub wire_hub_stranger
   worker_command worker_finals worker_allreduce worker_link worker_elastic worker_catchup engine_lockstep
   engine_meeting
   engine_forward engine_failure engine_pipe engine_post engine_tensor engine_nonfinite run_run run_samples

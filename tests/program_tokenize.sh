@@ -43,6 +43,12 @@ for threads in 1 2 5; do
 done
 heddle data tokenize --tokenizer t.json --field text - -o stdin.bin -q <many.jsonl || failed "stdin"
 cmp 1.bin stdin.bin || failed "standard input makes another file"
+echo 'left by one that was killed' >row.bin.tmp
+expect 0 heddle data tokenize --tokenizer t.json --field t "$SOURCE_DIR/tests/data/rows/delta.parquet" \
+	-o row.bin
+says 'row.bin: 4 tokens of 16 bits, 2 documents'
+same "$(ids row.bin 2)" "0 70 0 70" "rows of Parquet are documents, an empty one is none"
+[ ! -e row.bin.tmp ] || failed "what a killed one left is not taken over"
 passed "equal bytes on 1, 2 and 5 threads and from standard input"
 
 cat >gpt.yaml <<'END'

@@ -302,7 +302,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(MEMORY_MB,   0,   "memory-mb",     COUNT,  "MB",      "memory of an instance, and its share of a core: 1769 are one (default 1769)") \
 	X(NO_AUTH,     0,   "no-auth",       FLAG,   "",        "signatures are not looked at")                    \
 	X(TOKENIZER,   0,   "tokenizer",     TEXT,   "FILE",    "a published tokenizer.json")                      \
-	X(FIELD,       0,   "field",         TEXT,   "NAME",    "texts are JSON Lines: the member of each line that is a document") \
+	X(FIELD,       0,   "field",         TEXT,   "NAME",    "texts are JSON Lines or Parquet: the member of each line, the column, that is a document") \
 	X(LINES,       0,   "lines",         FLAG,   "",        "each line of a text is a document")               \
 	X(BOS,         0,   "bos",           TEXT,   "TOKEN",   "before each document (default: nothing)")         \
 	X(EOS,         0,   "eos",           TEXT,   "TOKEN",   "behind each document (default: the tokenizer's end token; '': nothing)") \

@@ -4,20 +4,37 @@
 
 #include "base/alloc.h"
 #include "base/grow.h"
+#include "data/parquet.h"
 
 void hd_documents_init(struct hd_documents *d, struct hd_fs *fs, const char *const *texts, uint32_t ntexts,
-	bool lines, size_t batch_bytes, size_t document_cap)
+	bool lines, const char *field, size_t batch_bytes, size_t document_cap)
 {
-	*d = (struct hd_documents){ .fs = fs, .texts = texts, .ntexts = ntexts, .lines = lines,
-		.batch_bytes = batch_bytes, .document_cap = document_cap };
+	*d = (struct hd_documents){ .fs = fs, .texts = texts, .ntexts = ntexts, .lines = lines || field,
+		.field = field, .batch_bytes = batch_bytes, .document_cap = document_cap };
+}
+
+struct hd_document_rows { struct hd_map map; struct hd_arena arena; struct hd_parquet file;
+	struct hd_parquet_rows rows; };
+
+static void close_rows(struct hd_documents *d)
+{
+	if (!d->rows)
+		return;
+	hd_parquet_rows_finish(&d->rows->rows);
+	hd_arena_finish(&d->rows->arena);
+	hd_file_unmap(d->fs, &d->rows->map);
+	hd_free(d->rows);
+	d->rows = NULL;
 }
 
 static enum hd_err close_text(struct hd_documents *d, struct hd_diag *diag)
 {
 	bool open = d->open;
 
+	close_rows(d);
+
 	d->open = false;
-	return open && d->file.id > 0 ? hd_file_close(&d->file, diag) : HD_OK;
+	return open && !d->stdin_open ? hd_file_close(&d->file, diag) : HD_OK;
 }
 
 void hd_documents_finish(struct hd_documents *d)
@@ -31,16 +48,39 @@ void hd_documents_finish(struct hd_documents *d)
 	*d = (struct hd_documents){ 0 };
 }
 
+/* A file that begins as Parquet does, when a field of its rows is asked for. */
+static enum hd_err open_rows(struct hd_documents *d, const char *path, struct hd_diag *diag)
+{
+	char head[4];
+	size_t got;
+	enum hd_err err = hd_file_pread(&d->file, head, sizeof head, 0, &got, diag);
+
+	if (err || got < sizeof head || memcmp(head, "PAR1", sizeof head) != 0)
+		return err;
+	d->rows = hd_alloc(sizeof *d->rows);
+	if (!d->rows)
+		return hd_fail(diag, HD_E_NOMEM, "no memory to read %s", path);
+	memset(d->rows, 0, sizeof *d->rows);
+	hd_arena_init(&d->rows->arena, 0);
+	if ((err = hd_file_map(&d->file, &d->rows->map, diag)) || (err = hd_parquet_open(&d->rows->file,
+		&d->rows->arena, d->rows->map.bytes, d->rows->map.len, path, diag)))
+		return err;
+	return hd_parquet_rows_begin(&d->rows->rows, &d->rows->file, &d->field, 1, diag);
+}
+
 static enum hd_err open_text(struct hd_documents *d, struct hd_diag *diag)
 {
 	const char *path = d->texts[d->itext];
 	enum hd_err err = HD_OK;
 
-	if (!strcmp(path, "-"))
+	d->stdin_open = !strcmp(path, "-");
+	if (d->stdin_open)
 		d->file = (struct hd_file){ .fs = d->fs, .id = 0, .name = "stdin" };
 	else
 		err = hd_file_open(d->fs, path, HD_OPEN_READ, &d->file, diag);
 	d->open = !err;
+	if (!err && d->field && !d->stdin_open)
+		err = open_rows(d, path, diag);
 	d->ended = false;
 	d->ahead_at = d->ahead_len = 0;
 	d->line = 0;
@@ -81,7 +121,7 @@ static enum hd_err take_whole(struct hd_documents *d, struct hd_diag *diag)
 	}
 	if (err || d->len == at)
 		return err;
-	return add(d, (struct hd_document){ at, d->len - at, d->itext, 0 }, diag);
+	return add(d, (struct hd_document){ at, d->len - at, d->itext, 0, false }, diag);
 }
 
 /* More of the file behind what is not given yet. */
@@ -132,8 +172,32 @@ static enum hd_err take_line(struct hd_documents *d, bool *found, struct hd_diag
 			return err;
 		memcpy(d->bytes + d->len, from, len);
 		d->len += len;
-		return add(d, (struct hd_document){ d->len - len, len, d->itext, d->line }, diag);
+		return add(d, (struct hd_document){ d->len - len, len, d->itext, d->line, false }, diag);
 	}
+}
+
+/* *found: a row; an empty text is no document, as an empty line is none. */
+static enum hd_err take_row(struct hd_documents *d, bool *found, struct hd_diag *diag)
+{
+	struct hd_row_cell cell;
+	enum hd_err err;
+
+	*found = hd_parquet_more(&d->rows->rows);
+	if (!*found || (err = hd_parquet_next(&d->rows->rows, &cell, diag)))
+		return *found ? err : HD_OK;
+	d->line++;
+	if (cell.kind != HD_ROW_TEXT)
+		return hd_fail(diag, HD_E_INPUT, "%.300s row %llu: \"%.60s\" %s", d->texts[d->itext],
+			(unsigned long long)d->line, d->field, cell.kind == HD_ROW_NONE ?
+			"has no value here: fill it in" :
+			"holds numbers, not a text");
+	if (!cell.len)
+		return HD_OK;
+	if ((err = hd_grow(&d->bytes, &d->bytes_cap, d->len + cell.len, 1, "bytes of text", diag)))
+		return err;
+	memcpy(d->bytes + d->len, cell.text, cell.len);
+	d->len += cell.len;
+	return add(d, (struct hd_document){ d->len - cell.len, cell.len, d->itext, d->line, true }, diag);
 }
 
 static enum hd_err take(struct hd_documents *d, struct hd_diag *diag)
@@ -142,7 +206,8 @@ static enum hd_err take(struct hd_documents *d, struct hd_diag *diag)
 	enum hd_err err = d->open ? HD_OK : open_text(d, diag);
 
 	if (!err)
-		err = d->lines ? take_line(d, &found, diag) : take_whole(d, diag);
+		err = d->rows ? take_row(d, &found, diag) : d->lines ? take_line(d, &found, diag) :
+			take_whole(d, diag);
 	if (err || found)
 		return err;
 	d->itext++;

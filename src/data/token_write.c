@@ -15,7 +15,20 @@ static enum hd_err open_one(struct hd_file *file, struct hd_fs *fs, const char *
 			HD_PATH_CAP);
 	snprintf(final, HD_PATH_CAP, "%s", path);
 	snprintf(temporary, HD_PATH_CAP, "%.*s.tmp", HD_PATH_CAP - 5, path);
-	return hd_file_open(fs, temporary, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, file, diag);
+	struct hd_diag busy = { "" };
+	struct hd_stat stat;
+	enum hd_err err = hd_file_open(fs, temporary, HD_OPEN_WRITE | HD_OPEN_CREATE, file, diag);
+	if (err)
+		return err;
+	/* between the two the other may have ended: then it is a whole file, under its name */
+	if (!(err = hd_file_lock(file, &busy)) && hd_fs_stat(fs, temporary, &stat, NULL))
+		err = HD_E_AGAIN;
+	if (!err)
+		return hd_file_truncate(file, 0, diag);
+	enum hd_err closed = hd_file_close(file, NULL);      /* it is the other's */
+	(void)closed;
+	return err != HD_E_AGAIN ? hd_fail(diag, err, "%s", busy.text) : hd_fail(diag, HD_E_REFUSED,
+		"%s is being written by another process: wait until it ends, or give another name", path);
 }
 
 enum hd_err hd_token_out_begin(struct hd_token_out *out, struct hd_fs *fs, const char *path,

@@ -2,7 +2,9 @@
  *
  * 1. The file appears under its name when it is complete (hd_token_out_end), or not at all; the same holds
  *    for the boundaries.
- * 2. Boundaries: a number of eight bytes, little end first, for each document: how many tokens stand before
+ * 2. Until then it is NAME.tmp, locked: two processes do not write it at once. What a killed one left is
+ *    taken over by the next that writes the same name.
+ * 3. Boundaries: a number of eight bytes, little end first, for each document: how many tokens stand before
  *    it; and the count of all at the end.
  *
  * Threads: one. */

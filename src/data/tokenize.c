@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "sys/signal.h"
 #include "sys/thread.h"
 #include "data/documents.h"
 #include "data/token_write.h"
@@ -38,7 +39,8 @@ static void name_of(const struct token_batch *b, const struct hd_document *d, ch
 	const char *text = b->how->texts[d->text];
 
 	if (d->line)
-		snprintf(name, NAME, "%.300s line %llu", text, (unsigned long long)d->line);
+		snprintf(name, NAME, "%.300s %s %llu", text, d->is_text ? "row" : "line",
+			(unsigned long long)d->line);
 	else
 		snprintf(name, NAME, "%.300s", text);
 }
@@ -53,7 +55,7 @@ static enum hd_err text_of(struct encoder *e, const char *name, const struct hd_
 
 	*text = (const char *)e->batch->documents->bytes + d->at;
 	*len = d->len;
-	if (!e->batch->how->field)
+	if (!e->batch->how->field || d->is_text)
 		return HD_OK;
 	hd_arena_reset(&e->arena);
 	if ((err = hd_json_parse(&e->arena, name, *text, *len, &json, diag)) || (err = hd_json_get_text(json,
@@ -89,7 +91,8 @@ static void run(void *user)
 {
 	struct encoder *e = user;
 
-	for (uint32_t i; !e->err && (i = atomic_fetch_add(&e->batch->next, 1)) < e->batch->documents->n; ) {
+	for (uint32_t i; !e->err && !hd_signal_stop() && (i = atomic_fetch_add(&e->batch->next,
+		1)) < e->batch->documents->n; ) {
 		e->err = encode_one(e, i);
 		e->failed = i;
 	}
@@ -142,6 +145,15 @@ static enum hd_err write_batch(const struct token_batch *b, const struct encoder
 	return err;
 }
 
+/* A batch that was stopped is not whole. */
+static enum hd_err stopped(const struct hd_tokenize *how, struct hd_diag *diag)
+{
+	const enum hd_err err = hd_stop_err(hd_signal_stop());
+
+	return err ? hd_fail(diag, err, "stopped: %s is not written, nor is anything left of it", how->out) :
+		HD_OK;
+}
+
 static enum hd_err all_batches(struct token_batch *b, struct hd_documents *documents, struct encoder *e,
 	uint32_t n,
 	struct hd_token_out *out, uint64_t *bytes, struct hd_diag *diag)
@@ -149,7 +161,9 @@ static enum hd_err all_batches(struct token_batch *b, struct hd_documents *docum
 	enum hd_err err;
 
 	while (!(err = hd_documents_next(documents, diag)) && documents->n) {
-		if ((err = encode_batch(b, e, n, diag)) || (err = write_batch(b, e, out, diag)))
+		if ((err = encode_batch(b, e, n, diag)) || (err = stopped(b->how, diag)) ||
+			(err = write_batch(b, e,
+			out, diag)))
 			break;
 		*bytes += documents->len;
 		if (b->how->progress)
@@ -185,7 +199,7 @@ enum hd_err hd_tokenize(const struct hd_tokenize *how, struct hd_fs *fs, struct 
 	assert(n >= 1 && n <= HD_TOKENIZE_THREADS);
 	if (!encoders || !out)
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for %u threads", n);
-	hd_documents_init(&documents, fs, how->texts, how->ntexts, how->lines || how->field,
+	hd_documents_init(&documents, fs, how->texts, how->ntexts, how->lines, how->field,
 		(size_t)HD_TOKENIZE_BATCH * n, HD_TOKEN_TEXT);
 	if (encoders)
 		memset(encoders, 0, n * sizeof *encoders);

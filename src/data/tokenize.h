@@ -5,7 +5,8 @@
  * 1. Tokens of a document depend on it alone: equal texts give equal bytes, by any number of threads.
  * 2. Documents stand in the order of the texts; lines without anything in them are none.
  * 3. Memory: a batch of HD_TOKENIZE_BATCH bytes a thread, or one document, and a few times that.
- * 4. An error is that of the first document that has one; nothing is left under the output's name.
+ * 4. A request to stop (sys/signal.h) ends it between two documents, as an error does.
+ * 5. An error is that of the first document that has one; nothing is left under the output's name.
  *
  * Threads: called by one, starts its own. */
 #ifndef HD_DATA_TOKENIZE_H
@@ -19,7 +20,8 @@ enum { HD_TOKENIZE_BATCH = 4 << 20, HD_TOKENIZE_THREADS = 64 };
 struct hd_tokenize {
 	const struct hd_tokenizer *tokenizer;
 	const char *const *texts; uint32_t ntexts;      /* "-": stdin */
-	const char *field;                /* lines are JSON objects, this member is the text; NULL: not so */
+	/* lines are JSON objects, or rows of Parquet: this member is the text; NULL: not so */
+	const char *field;
 	bool lines;                       /* each line is a document */
 	const char *out, *boundaries;     /* data/token_write.h; boundaries: NULL: none */
 	bool special;                     /* with what the post-processor adds */

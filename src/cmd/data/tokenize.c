@@ -3,6 +3,7 @@
 
 #include "base/json_writer.h"
 #include "token/tokenizer.h"
+#include "sys/signal.h"
 #include "sys/thread.h"
 #include "sys/tty.h"
 #include "data/tokenize.h"
@@ -164,7 +165,8 @@ static enum hd_err verb_data_tokenize(struct hd_cmd *cmd)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--%s FILE is missing", a->has[HD_OPT_OUTPUT] ?
 			"tokenizer" :
 			"output");
-	if ((err = take_threads(cmd, &how.nthreads)) || (err = hd_cmd_tokenizer(cmd, &tokenizer)))
+	if ((err = hd_signal_install(&cmd->diag)) || (err = take_threads(cmd, &how.nthreads)) ||
+		(err = hd_cmd_tokenizer(cmd, &tokenizer)))
 		return err;
 	how.tokenizer = tokenizer;
 	err = with_tokenizer(cmd, &how);
@@ -192,7 +194,13 @@ const struct hd_verb hd_verb_data_tokenize = {
 		"Tokens have 16 bits where the vocabulary fits, else 32; data.kind tokens reads both. Equal "
 			"texts "
 		"give equal bytes on any number of threads; a document is of one thread.\n"
-		"Text is UTF-8: a byte that is none ends it with exit 3 and its place, and no file is left.\n"
+		"Text is UTF-8: a byte that is none ends it with exit 3 and its place, and no file is left, "
+		"nor by "
+		"a request to stop (exit 130 or 75). Killed, it leaves FILE.tmp, which the next one that "
+		"writes "
+		"FILE takes over; two at once do not.\n"
+		"With --field a TEXT may also be a Parquet file: NAME is its column of texts, each row a "
+		"document.\n"
 		" heddle data tokenize --tokenizer tokenizer.json --field text train.jsonl -o train.bin",
 	.opts = HD_OPTS(HD_OPT_TOKENIZER, HD_OPT_OUTPUT, HD_OPT_FIELD, HD_OPT_LINES, HD_OPT_BOS, HD_OPT_EOS,
 		HD_OPT_SPECIAL, HD_OPT_BOUNDARIES, HD_OPT_TOKEN_THREADS),
