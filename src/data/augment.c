@@ -5,6 +5,7 @@
 #include "base/lanes.h"
 #include "base/near.h"
 #include "base/philox.h"
+#include "data/named.h"
 
 /* A sample and what its transform may draw. */
 struct shot { float *x; int64_t channels, height, width; uint64_t n; uint32_t word[4]; };
@@ -282,7 +283,7 @@ enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64
 
 	if (!err && set->augment)
 		hd_augment_apply(set->augment, &set->field[0], index, epoch, out[0]);
-	return err;
+	return err ? err : hd_named_make(set, index, out, diag);
 }
 
 enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
@@ -296,6 +297,8 @@ enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split, c
 		if (!err && set->augment)
 			hd_augment_apply(set->augment, &set->field[0], ask[i].index,
 				epoch ? epoch[i] : HD_NO_EPOCH, ask[i].out[0]);
+		if (!err)
+			err = hd_named_make(set, ask[i].index, ask[i].out, diag);
 	}
 	return err;
 }

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/near.h"
+#include "data/named.h"
 #include "data/reader_int.h"
 
 enum { HD_PROOF_BLOCKS = 64, HD_PROOF_BYTES = 4096 };
@@ -35,6 +36,21 @@ static enum hd_err unknown_kind(const char *kind, struct hd_diag *diag)
 		near.best ? near.best : "", near.best ? "?" : "", names);
 }
 
+static enum hd_err open_named(const struct hd_reader_ops *ops, struct hd_dataset **set,
+	const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
+{
+	struct hd_dataset *opened = NULL;
+	enum hd_err err = ops->open(&opened, spec, fs, diag);
+
+	if (err == HD_OK)
+		err = hd_named_complete(opened, spec, diag);
+	if (err == HD_OK)
+		*set = opened;
+	else
+		hd_dataset_destroy(opened);
+	return err;
+}
+
 enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
 	struct hd_diag *diag)
 {
@@ -46,7 +62,7 @@ enum hd_err hd_dataset_open(struct hd_dataset **set, const struct hd_data_spec *
 			spec->train, spec->valid);
 	for (size_t i = 0; hd_readers[i]; i++)
 		if (strcmp(hd_readers[i]->name, spec->kind) == 0)
-			return hd_readers[i]->open(set, spec, fs, diag);
+			return open_named(hd_readers[i], set, spec, fs, diag);
 	return unknown_kind(spec->kind, diag);
 }
 
@@ -212,6 +228,7 @@ enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dty
 				"sample at most %d MiB",
 				name, hd_dims_text(rank, dim).at, HD_MAX_SAMPLE_BYTES >> 20);
 	*field = (struct hd_field){ .dtype = (uint8_t)dtype, .rank = (uint8_t)rank, .sample_bytes = bytes };
+	assert(strlen(name) < sizeof field->name);
 	(void)snprintf(field->name, sizeof field->name, "%s", name);
 	if (rank)
 		memcpy(field->dim, dim, rank * sizeof *dim);

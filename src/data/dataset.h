@@ -6,7 +6,8 @@
  *
  * 1. Sample i is the same bytes for ever: its content is part of a job's identity
  *    (count and content hash stand in every checkpoint).
- * 2. Fields are named as the graph's inputs ("x", "y"), with shapes per sample.
+ * 2. Fields are named as the graph's inputs ("x", "y", and what it reads beside them: named.h), with shapes
+ *    per sample.
  * 3. read() may be called from several threads at once; it does not allocate.
  * 4. Splits are views: a keyed hash of the sample id (images, tables) or the last
  *    part (text, tokens); formats that bring their own test set have a split "test".
@@ -30,6 +31,11 @@ enum {
 	/* of files: opening has read all of them, and so much stays in memory */
 	HD_AT_HAND_BYTES = 256 << 20,
 };
+
+/* An input of the model beside x and y (named.h), as the model reads it of a sample. `bound`: its integers
+ * are 0 to bound - 1; 0: any. */
+struct hd_data_want { const char *name; enum hd_dtype dtype; uint8_t rank; int64_t dim[HD_MAX_DIMS];
+	int64_t bound; };
 
 /* What a reader needs of the job; all texts borrowed for the call. */
 struct hd_data_spec {
@@ -59,6 +65,8 @@ struct hd_data_spec {
 	const char *const *class; uint32_t nclasses;
 	/* tokens: how documents are packed into samples, and the file that says where they begin */
 	enum hd_packing_how pack; const char *boundaries;
+	/* what the model reads beside x and y, in its order */
+	const struct hd_data_want *want; uint32_t nwant;
 	/* how other places than files are read; NULL: the defaults */
 	const struct hd_blob_rules *store;
 };
@@ -105,6 +113,10 @@ struct hd_reader_ops {
 };
 extern const struct hd_reader_ops *const hd_readers[];         /* ends with NULL */
 
+/* Fields that are looked at or made after reading (named.h); 0, which is x: none. `labels`: a y with a label
+ * for each token of the mask. */
+struct hd_named { uint32_t mask, types, positions, labels; };
+
 /* First member of every reader's private struct. */
 struct hd_dataset {
 	const struct hd_reader_ops *ops;
@@ -130,6 +142,7 @@ struct hd_dataset {
 	const struct hd_reading_ops *reading;     /* NULL: it is not read by ranges */
 	/* borrowed from the opener of the set, NULL: none; field 0 is what it transforms */
 	const struct hd_augment *augment;
+	struct hd_named named;
 	struct hd_diag warning;           /* what did not end the opening, for a user; "": nothing */
 	/* one line for a user: "60000 images 28x28, 10 classes, /usr/share/..." */
 	char     about[128];

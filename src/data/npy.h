@@ -5,7 +5,7 @@
  *	     (3, 4), }
  *	                               (u32 from 2.0 on)
  *
- * 1. Accepted: versions 1.0, 2.0, 3.0; <f4 <f8 |u1 <i4 <i8; C order; the three keys, once
+ * 1. Accepted: versions 1.0, 2.0, 3.0; <f4 <f8 |u1 |b1 <i4 <i8; C order; the three keys, once
  *    each, in any order; and exactly the bytes that the shape says.
  * 2. Objects are refused: reading them would run code of the file's maker. */
 #ifndef HD_DATA_NPY_H

@@ -69,7 +69,8 @@ static bool take_shape(struct cursor *c, struct hd_npy *npy)
 }
 
 static const struct { const char *text; enum hd_dtype dtype; } descrs[] = {
-	{ "<f4", HD_F32 }, { "<f8", HD_F64 }, { "|u1", HD_U8 }, { "<i4", HD_I32 }, { "<i8", HD_I64 },
+	{ "<f4", HD_F32 }, { "<f8", HD_F64 }, { "|u1", HD_U8 }, { "|b1", HD_U8 }, { "<i4", HD_I32 },
+	{ "<i8", HD_I64 },
 };
 
 static enum hd_err dtype_of(const char *descr, const char *name, enum hd_dtype *dtype, struct hd_diag *diag)
@@ -83,7 +84,8 @@ static enum hd_err dtype_of(const char *descr, const char *name, enum hd_dtype *
 		return hd_fail(diag, HD_E_INPUT,
 			"%s holds Python objects: they are never loaded; save an array of numbers", name);
 	return hd_fail(diag, HD_E_INPUT,
-		"%s has elements of type '%s'; read are <f4, <f8, |u1, <i4, <i8: convert with astype()", name,
+		"%s has elements of type '%s'; read are <f4, <f8, |u1, |b1, <i4, <i8: convert with astype()",
+			name,
 		descr);
 }
 

@@ -92,7 +92,7 @@ struct hd_dims_text { char at[96]; };                /* "[28,28]" */
 struct hd_dims_text hd_dims_text(uint32_t rank, const int64_t *dim);
 
 enum hd_data_use { HD_USE_SPLIT, HD_USE_LABEL, HD_USE_NOISE, HD_USE_CLASS, HD_USE_WALK, HD_USE_NEXT,
-	HD_USE_PROOF };
+	HD_USE_PROOF, HD_USE_LENGTH };
 struct hd_philox hd_data_draw(uint64_t seed, enum hd_data_use use, uint32_t split, uint64_t index,
 	uint32_t block);
 

@@ -6,6 +6,8 @@
  *            (2/16) jumps anywhere. The best loss is far below log(vocabulary).
  *   texts    tokens with one label: each class has four drawn words; a token is one of these
  *            with 8/16, else any
+ * Where a model of tokens reads a mask or kinds of tokens (named.h): a text has a drawn length, of 1 on, and
+ * a drawn place where its second part begins; tokens behind the length are drawn like all others.
  * Drawing a picture costs more than a small net's step on it, so those of a small training split
  * are kept once they are made, as a data set in memory would be. */
 #include <inttypes.h>
@@ -15,6 +17,7 @@
 #include <string.h>
 
 #include "sys/memory.h"
+#include "data/named.h"
 #include "data/reader_int.h"
 
 enum {
@@ -33,6 +36,7 @@ struct synthetic {
 	uint32_t classes, context, tokens;               /* tokens: how many there are */
 	const float *table;                              /* [classes, nelems]; NULL: tokens */
 	bool numbers, texts;
+	uint32_t mask, types;                            /* fields; 0: not read */
 	/* "x" of samples [0, nkept) of "train", then a state for each */
 	struct hd_memory kept;
 	atomic_uchar *state;
@@ -133,14 +137,34 @@ static enum hd_err add_fields(struct synthetic *set, const struct hd_data_spec *
 		HD_I32, 0, NULL, diag);
 }
 
+static enum hd_err add_wanted(struct synthetic *set, const struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	struct hd_reader *reader = &set->reader;
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < spec->nwant && spec->context && !err; i++) {
+		const struct hd_data_want *want = &spec->want[i];
+		const bool mask = hd_want_is_mask(want);
+		if ((!mask && strcmp(want->name, HD_TYPES_NAME) != 0) || want->dtype != HD_I32 ||
+			hd_want_elems(want) != spec->context)
+			continue;
+		*(mask ? &set->mask : &set->types) = reader->set.nfields;
+		err = hd_field_add(reader, want->name, HD_I32, want->rank, want->dim, diag);
+	}
+	return err;
+}
+
 /* The content is a function of the seed and the shapes, so these are what is hashed. */
 static struct hd_hash content_hash(const struct synthetic *set, uint64_t count)
 {
-	char text[256], texts[32] = "";
+	char text[256], texts[64] = "";
 	const struct hd_field *x = &set->reader.set.field[0];
 
 	if (set->texts)
 		(void)snprintf(texts, sizeof texts, " texts of %u", set->tokens);
+	if (set->mask || set->types)
+		(void)snprintf(texts + strlen(texts), sizeof texts - strlen(texts), " named %d%d",
+			set->mask > 0, set->types > 0);
 	int len = snprintf(text, sizeof text,
 		"synthetic 1 seed %" PRIu64 " count %" PRIu64 " x %s %s classes %u numbers %d%s", set->seed,
 		count,
@@ -179,7 +203,7 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 		!set->texts ? DEFAULT_VOCABULARY : DEFAULT_CLASSES;
 	set->tokens = spec->tokens ? spec->tokens : set->texts ? DEFAULT_VOCABULARY : set->classes;
 	enum hd_err err = add_fields(set, spec, diag);
-	if (err != HD_OK)
+	if (err != HD_OK || (err = add_wanted(set, spec, diag)) != HD_OK)
 		return err;
 	set->nelems = reader->set.field[0].sample_bytes / 4;
 	if (!set->context && (err = make_table(set, diag)) != HD_OK)
@@ -234,6 +258,19 @@ static void read_text(const struct synthetic *set, uint32_t split, uint64_t inde
 			k / 4).word[k % 4]) - 1;
 	if (!set->numbers)
 		*(int32_t *)y = (int32_t)class;
+}
+
+static void read_named(const struct synthetic *set, uint32_t split, uint64_t index, void *const *out)
+{
+	const struct hd_philox draw = hd_data_draw(set->seed, HD_USE_LENGTH, split, index, 0);
+	const uint32_t len = 1 + draw.word[0] % set->context, second = 1 + draw.word[1] % set->context;
+
+	for (uint32_t j = 0; j < set->context; j++) {
+		if (set->mask)
+			((int32_t *)out[set->mask])[j] = j < len;
+		if (set->types)
+			((int32_t *)out[set->types])[j] = j >= second;
+	}
 }
 
 static void draw_class(const struct synthetic *set, uint32_t split, uint64_t index, uint32_t class, float *x)
@@ -295,6 +332,8 @@ static enum hd_err synthetic_read(const struct hd_dataset *set, uint32_t split, 
 		read_numbers(made, split, index, out[0], out[1]);
 	else
 		read_class(made, split, index, out[0], out[1]);
+	if (made->mask || made->types)
+		read_named(made, split, index, out);
 	return HD_OK;
 }
 

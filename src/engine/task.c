@@ -17,6 +17,7 @@
 #include "graph/text.h"
 #include "data/graph_layout.h"
 #include "data/blob.h"
+#include "data/named.h"
 #include "checkpoint/onnx_model.h"
 #include "engine/closing.h"
 #include "engine/judge.h"
@@ -335,12 +336,15 @@ static enum hd_err bound_labels(const struct hd_graph *g, uint32_t y, struct hd_
 }
 
 /* A table is as long as what indexes it has values: tokens with one label for all may be as many as their
- * table has rows; where each has its own, they and the labels are of one kind. */
-static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_data_spec *spec,
+ * table has rows; where each has its own, they and the labels are of one kind. What is neither x nor y has a
+ * bound of its own (name_wants()). */
+static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, uint32_t y, struct hd_data_spec *spec,
 	struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < g->ninputs; i++) {
 		struct hd_ids ids;
+		if (i != x && i != y)
+			continue;
 		enum hd_err err = hd_graph_ids(g, g->input[i], &ids, diag);
 		if (err)
 			return err;
@@ -356,11 +360,42 @@ static enum hd_err bound_ids(const struct hd_graph *g, uint32_t x, struct hd_dat
 	return HD_OK;
 }
 
-/* The token that attention does not see is what short texts end in. */
+/* What the graph reads beside x and y, each with the rows of the table that it indexes. */
+static enum hd_err name_wants(const struct hd_graph *g, uint32_t x, uint32_t y,
+	struct hd_data_want want[HD_MAX_FIELDS], uint32_t *n, struct hd_diag *diag)
+{
+	*n = 0;
+	for (uint32_t i = 0; i < g->ninputs; i++) {
+		const struct hd_value *v = &g->value[g->input[i]];
+		const char *name = hd_graph_text_of(g, v->name);
+		struct hd_ids ids;
+		if (i == x || i == y)
+			continue;
+		if (*n == HD_MAX_FIELDS - 2 || strlen(name) >= sizeof ((struct hd_field *)0)->name)
+			return hd_fail(diag, HD_E_INPUT,
+				"the graph reads an input \"%s\": beside x and y it may have %d, with names "
+				"of at most %zu characters", name, HD_MAX_FIELDS - 2,
+				sizeof ((struct hd_field *)0)->name - 1);
+		enum hd_err err = hd_graph_ids(g, g->input[i], &ids, diag);
+		if (err)
+			return err;
+		struct hd_data_want *w = &want[(*n)++];
+		*w = (struct hd_data_want){ .name = name, .dtype = (enum hd_dtype)v->dtype,
+			.rank = v->rank ? (uint8_t)(v->rank - 1) : 0, .bound = ids.rows };
+		memcpy(w->dim, v->dim + 1, w->rank * sizeof *w->dim);
+	}
+	return HD_OK;
+}
+
+/* The token that attention does not see is what short texts end in. A mask is no text: it is an input of its
+ * own. */
 static int32_t token_of_pads(const struct hd_graph *g)
 {
+	const uint32_t mask = hd_graph_find_input(g, HD_MASK_NAME);
+
 	for (uint32_t i = 0; i < g->nforward; i++)
-		if (g->node[i].op == HD_OP_ATTEND_PAD)
+		if (g->node[i].op == HD_OP_ATTEND_PAD && (mask == HD_NONE ||
+			g->node[i].in[3] != g->input[mask]))
 			return g->node[i].attr.i[3];
 	return -1;
 }
@@ -460,6 +495,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	uint32_t x = hd_graph_find_input(g, "x"), y = hd_graph_find_input(g, "y"),
 		logits = hd_graph_find_output(g, "logits");
 	const char *column[HD_JOB_MAX_NAMES], *class[HD_JOB_MAX_NAMES];
+	struct hd_data_want want[HD_MAX_FIELDS];
 	const struct hd_blob_rules store = {
 		.cache = text_or_none(job, HD_JOB_DATA_CACHE),
 		.cache_bytes = job->value[HD_JOB_DATA_CACHE_BYTES].is_auto ? 0 :
@@ -498,9 +534,12 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		spec.float_target);
 	spec.pad = token_of_pads(g);
 	spec.intervals = intervals_of(job, g);
-	enum hd_err err = bound_labels(g, y, &spec, diag);
+	spec.want = want;
+	enum hd_err err = name_wants(g, x, y, want, &spec.nwant, diag);
 	if (!err)
-		err = bound_ids(g, x, &spec, diag);
+		err = bound_labels(g, y, &spec, diag);
+	if (!err)
+		err = bound_ids(g, x, y, &spec, diag);
 	if (!err)
 		err = hd_dataset_open(&task->data, &spec, fs, diag);
 	err = err ? err : whole_graph(job, g, task->data, diag);

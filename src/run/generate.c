@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "data/named.h"
 #include "engine/forward.h"
 
 static enum hd_err add_token(struct hd_generate *g, uint64_t token, uint64_t cap, struct hd_diag *diag)
@@ -107,7 +108,10 @@ enum hd_err hd_generate_init(struct hd_generate *g, struct hd_worker *worker, co
 	bool taken = g->weight != NULL;
 	for (uint32_t f = 0; f < task->data->nfields; f++)
 		taken &= (g->field[f] = hd_arena_take(arena, 1, task->data->field[f].sample_bytes)) != NULL;
-	return taken ? HD_OK : hd_fail(diag, HD_E_NOMEM, "no memory for a row of tokens");
+	if (!taken)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for a row of tokens");
+	hd_named_plain(task->data, g->field);
+	return HD_OK;
 }
 
 void hd_generate_text(const struct hd_generate *g, struct hd_text *text)

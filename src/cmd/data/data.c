@@ -137,7 +137,7 @@ static enum hd_err read_all(struct hd_cmd *cmd, const struct hd_dataset *data, u
 	*nread = 0;
 	for (uint32_t s = 0; s < data->nsplits && !err; s++)
 		for (uint64_t i = 0; i < data->split[s].count && !err; i++, (*nread)++)
-			err = data->ops->read(data, s, i, out, &cmd->diag);
+			err = hd_dataset_read(data, s, i, HD_NO_EPOCH, out, &cmd->diag);
 	return err;
 }
 
