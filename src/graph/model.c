@@ -83,9 +83,11 @@ static enum hd_err int_parse(const struct hd_model_param *param, const char *tex
 	return hd_fail(diag, HD_E_INVAL, "argument '%s': %s", param->name, why.text);
 }
 
-/* "[512, 256]"; brackets may be missing, so that one number is a list too. */
+/* "[512, 256]"; brackets may be missing, so that one item is a list too. */
 static enum hd_err list_parse(const struct hd_model_param *param, const char *text,
-	struct hd_model_value *value, struct hd_diag *diag)
+	enum hd_err (*each)(const struct hd_model_param *param, const char *item,
+		struct hd_model_value *value,
+		struct hd_diag *diag), struct hd_model_value *value, struct hd_diag *diag)
 {
 	size_t len = strlen(text);
 	char item[32];
@@ -97,7 +99,6 @@ static enum hd_err list_parse(const struct hd_model_param *param, const char *te
 		text++;
 		len -= 2;
 	}
-	value->nlist = 0;
 	while (len && strspn(text, " ") < len) {
 		size_t skip = strspn(text, " "), most = len - skip, n = 0;
 		while (n < most && text[skip + n] != ',')
@@ -106,19 +107,53 @@ static enum hd_err list_parse(const struct hd_model_param *param, const char *te
 		size_t kept = n;
 		while (kept && text[skip + kept - 1] == ' ')
 			kept--;
-		if (value->nlist == HD_MAX_ARG_LIST || kept >= sizeof item)
-			return hd_fail(diag, HD_E_INVAL,
-				"argument '%s': more than %d numbers, or one is too long", param->name,
-				HD_MAX_ARG_LIST);
+		if (kept >= sizeof item)
+			return hd_fail(diag, HD_E_INVAL, "argument '%s': '%.*s' is too long", param->name,
+				(int)kept, text + skip);
 		memcpy(item, text + skip, kept);
 		item[kept] = '\0';
-		enum hd_err err = int_parse(param, item, &value->list[value->nlist++], diag);
+		enum hd_err err = each(param, item, value, diag);
 		if (err != HD_OK)
 			return err;
 		text += next;
 		len -= next;
 	}
 	return HD_OK;
+}
+
+static enum hd_err take_int(const struct hd_model_param *param, const char *item,
+	struct hd_model_value *value,
+	struct hd_diag *diag)
+{
+	if (value->nlist == HD_MAX_ARG_LIST)
+		return hd_fail(diag, HD_E_INVAL, "argument '%s': more than %d numbers", param->name,
+			HD_MAX_ARG_LIST);
+	return int_parse(param, item, &value->list[value->nlist++], diag);
+}
+
+/* Word `i` of "a|b|c"; its length is 0 behind the last. */
+static const char *word_at(const char *words, uint32_t i, size_t *len)
+{
+	for (; i && *words; i--)
+		words += strcspn(words, "|") + (words[strcspn(words, "|")] != '\0');
+	*len = strcspn(words, "|");
+	return words;
+}
+
+static enum hd_err take_word(const struct hd_model_param *param, const char *item,
+	struct hd_model_value *value,
+	struct hd_diag *diag)
+{
+	const char *word;
+	size_t len;
+
+	for (uint32_t i = 0; (word = word_at(param->words, i, &len)), len; i++)
+		if (strlen(item) == len && !memcmp(item, word, len)) {
+			value->n |= (int64_t)1 << i;
+			return HD_OK;
+		}
+	return hd_fail(diag, HD_E_INVAL, "argument '%s': '%s' is none of %s", param->name, item,
+		param->words);
 }
 
 static enum hd_err value_parse(const struct hd_model_param *param, const char *text,
@@ -141,7 +176,9 @@ static enum hd_err value_parse(const struct hd_model_param *param, const char *t
 		memcpy(value->word, text, strlen(text) + 1);
 		return HD_OK;
 	case HD_ARG_LIST:
-		return list_parse(param, text, value, diag);
+		return list_parse(param, text, take_int, value, diag);
+	case HD_ARG_SET:
+		return list_parse(param, text, take_word, value, diag);
 	}
 	return hd_fail(diag, HD_E_BUG, "argument '%s': kind %d", param->name, (int)param->kind);
 }
@@ -195,6 +232,20 @@ bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_mod
 		memcmp(value->list, standard.list, value->nlist * sizeof *value->list) != 0;
 }
 
+static void set_print(struct hd_text *text, const struct hd_model_param *param, int64_t bits)
+{
+	const char *word, *comma = "";
+	size_t len;
+
+	hd_text_add(text, "[");
+	for (uint32_t i = 0; (word = word_at(param->words, i, &len)), len; i++)
+		if (bits >> i & 1) {
+			hd_text_addf(text, "%s%.*s", comma, (int)len, word);
+			comma = ",";
+		}
+	hd_text_add(text, "]");
+}
+
 void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param,
 	const struct hd_model_value *value)
 {
@@ -215,6 +266,9 @@ void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param
 		for (uint32_t i = 0; i < value->nlist; i++)
 			hd_text_addf(text, "%s%lld", i ? "," : "", (long long)value->list[i]);
 		hd_text_add(text, "]");
+		break;
+	case HD_ARG_SET:
+		set_print(text, param, value->n);
 		break;
 	}
 }

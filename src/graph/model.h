@@ -20,8 +20,8 @@
 
 enum { HD_MAX_ARGS = 16, HD_MAX_ARG_LIST = 16 };
 
-/* a list of integers: "[512, 256]", "[]" */
-enum hd_arg_kind { HD_ARG_INT, HD_ARG_REAL, HD_ARG_WORD, HD_ARG_LIST };
+/* LIST: of integers, "[512, 256]", "[]". SET: some words of a closed set, in any order */
+enum hd_arg_kind { HD_ARG_INT, HD_ARG_REAL, HD_ARG_WORD, HD_ARG_LIST, HD_ARG_SET };
 
 struct hd_model_param {
 	const char *name;
@@ -29,6 +29,7 @@ struct hd_model_param {
 	const char *standard;             /* the default, as text */
 	double min, max;                  /* of the number, or of each of the list */
 	const char *about;
+	const char *words;                /* SET: "a|b|c", at most 32 */
 	/* it came after the first hashes: jobs do not list it while it is the default */
 	bool late;
 };
@@ -36,7 +37,7 @@ struct hd_model_param {
 struct hd_model_arg { const char *name, *value; };
 
 struct hd_model_value {
-	int64_t n;
+	int64_t n;                        /* SET: bit i is word i */
 	double real;
 	char word[32];
 	int64_t list[HD_MAX_ARG_LIST];
@@ -64,7 +65,8 @@ HD_MUST_USE enum hd_err hd_model_find(const char *name, const struct hd_model_ro
 HD_MUST_USE enum hd_err hd_model_args(const struct hd_model_row *row, const struct hd_model_arg *arg,
 	uint32_t nargs,
 	struct hd_model_value value[HD_MAX_ARGS], struct hd_diag *diag);
-/* One completed argument as JSON text ("4", "0.1", "\"relu\"", "[512,256]"), for the job's resolved form. */
+/* One completed argument as JSON text ("4", "0.1", "\"relu\"", "[512,256]"), for the job's resolved form;
+ * the words of a set have no quotes ("[a,b]"). */
 /* false: late, and the default */
 bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_model_value *value);
 void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param,

@@ -275,13 +275,28 @@ static bool is_last_bias(const struct hd_sharder *x, const struct hd_node *n)
 
 static bool is_attend(const struct hd_node *n) { return n->op == HD_OP_ATTEND || n->op == HD_OP_ATTEND_PAD; }
 
+/* One of the three blocks of columns that queries, keys and values are; *block: which. */
+static bool is_third(const struct hd_sharder *x, const struct hd_node *n, int32_t *block)
+{
+	const int64_t columns = value_of(x, n->in[0])->dim[last_of(x, n->in[0])], count = n->attr.i[3];
+
+	if (n->op != HD_OP_SLICE || n->attr.i[0] != last_of(x, n->in[0]) || n->attr.i[2] != 1 ||
+		columns != 3 * count || n->attr.i[1] % count)
+		return false;
+	*block = (int32_t)(n->attr.i[1] / count);
+	return true;
+}
+
 /* ---- backward: what readers wish ---- */
 
 static struct hd_shard_split wish_of(const struct hd_sharder *x, const struct hd_node *n, int operand)
 {
 	const struct hd_shard_split whole = { 0 }, columns = { 1, last_of(x, n->in[operand]) };
 
-	if (n->op == HD_OP_ATTENTION)
+	int32_t block;
+
+	if (n->op == HD_OP_ATTENTION || (is_third(x, n, &block) && same(x->wish[n->out],
+		(struct hd_shard_split){ 1, columns.axis })))
 		return (struct hd_shard_split){ 3, columns.axis };
 	if ((is_attend(n) && operand < 3) || (is_product(x, n) && operand == 0) ||
 		(n->op == HD_OP_SOFTMAX_XENT && operand == 0))
@@ -398,6 +413,25 @@ static bool pair(struct hd_sharder *x, const struct hd_node *n)
 	uint32_t *part = made(x, n->out, x->at[n->in[0]].split);
 	for (uint32_t s = 0; s < x->nshards && part; s++)
 		part[s] = make2_of(x, s, (enum hd_op)n->op, a[s], b[s], n->attr);
+	return true;
+}
+
+static bool third(struct hd_sharder *x, const struct hd_node *n)
+{
+	struct hd_attr attr = n->attr;
+	int32_t block;
+
+	if (x->at[n->in[0]].split.blocks != 3 || !is_third(x, n, &block))
+		return false;
+	if (attr.i[3] % (int32_t)x->nshards) {
+		hd_shard_refuse(x, "width", attr.i[3]);
+		return true;
+	}
+	attr.i[3] /= (int32_t)x->nshards;
+	attr.i[1] = block * attr.i[3];
+	uint32_t *part = made(x, n->out, (struct hd_shard_split){ 1, last_of(x, n->out) });
+	for (uint32_t s = 0; s < x->nshards && part; s++)
+		part[s] = make1_of(x, s, HD_OP_SLICE, x->at[n->in[0]].part[s], attr);
 	return true;
 }
 
@@ -573,7 +607,7 @@ static bool count(struct hd_sharder *x, const struct hd_node *n)
 }
 
 static bool (*const rules[])(struct hd_sharder *x, const struct hd_node *n) = {
-	hd_shard_along, product, along, pair, rotary, attention, attend, table, cross_entropy, count,
+	hd_shard_along, product, along, pair, third, rotary, attention, attend, table, cross_entropy, count,
 };
 
 static void rewrite(struct hd_sharder *x, const struct hd_node *n)

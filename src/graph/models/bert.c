@@ -1,43 +1,56 @@
 /* The encoder of Devlin et al., "BERT: pre-training of deep bidirectional transformers" (2018): norms after
  * each block, learned positions and kinds of tokens, gelu in its exact form. Its head guesses masked tokens
  * (`mlm`) or tells the class of the whole sample from its first position (`cls`). Names and storage ([out,
- * in]) of Hugging Face's BertForMaskedLM and BertForSequenceClassification. Every token is of kind 0. */
+ * in]) of Hugging Face's BertForMaskedLM and BertForSequenceClassification. Without the input
+ * token_type_ids every token is of kind 0. */
 #include "graph/models/rows.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS, WIDTH, HEADS, HIDDEN, CONTEXT, VOCAB, TYPES, MASK, SHARE, PAD, DROPOUT, EPS, HEAD, CLASSES };
+enum { LAYERS, WIDTH, HEADS, HIDDEN, CONTEXT, VOCAB, TYPES, MASK, SHARE, PAD, DROPOUT, EPS, HEAD, CLASSES,
+	INPUTS, POSITIONS };
+/* bits of INPUTS */
+enum { MASKED = 1, TYPED = 2, PLACED = 4 };
 
 const struct hd_model_param hd_bert_params[] = {
-	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",     1, 1000,    "transformer blocks" },
-	[WIDTH]   = { "width",   HD_ARG_INT,  "128",   2, 1 << 16, "channels; a multiple of heads" },
-	[HEADS]   = { "heads",   HD_ARG_INT,  "4",     1, 1024,    "attention heads" },
+	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",     1, 1000,    .about = "transformer blocks" },
+	[WIDTH]   = { "width",   HD_ARG_INT,  "128",   2, 1 << 16, .about = "channels; a multiple of heads" },
+	[HEADS]   = { "heads",   HD_ARG_INT,  "4",     1, 1024,    .about = "attention heads" },
 	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",     0, 1 << 18,
-	"channels inside the mlp; 0: four times width" },
-	[CONTEXT] = { "context", HD_ARG_INT,  "128",   2, 1 << 16, "positions of a sample" },
-	[VOCAB]   = { "vocab",   HD_ARG_INT,  "257",   2, 1 << 20, "tokens; 257: bytes and the mask" },
+	.about = "channels inside the mlp; 0: four times width" },
+	[CONTEXT] = { "context", HD_ARG_INT,  "128",   2, 1 << 16, .about = "positions of a sample" },
+	[VOCAB]   = { "vocab",   HD_ARG_INT,  "257",   2, 1 << 20, .about =
+		"tokens; 257: bytes and the mask" },
 	[TYPES]   = { "types",   HD_ARG_INT,  "2",     1, 16,
-	"kinds of tokens in the table; 0 is used" },
+	.about = "kinds of tokens in the table; 0 is used" },
 	[MASK]    = { "mask",    HD_ARG_INT,  "-1",    -1, 1 << 20,
-	"token that stands for a masked one; -1: the last of the vocabulary" },
+	.about = "token that stands for a masked one; -1: the last of the vocabulary" },
 	[SHARE]   = { "share",   HD_ARG_REAL, "0.15",  0, 1,
-	"share of tokens to guess; 0: y says which, -1 elsewhere" },
+	.about = "share of tokens to guess; 0: y says which, -1 elsewhere" },
 	[PAD]     = { "pad",     HD_ARG_INT,  "-1",    -1, 1 << 20,
-	"token that nothing attends to; -1: none" },
+	.about = "token that nothing attends to; -1: none" },
 	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",     0, 0.95,
-	"share of elements dropped after embedding, attention and mlp" },
-	[EPS]     = { "eps",     HD_ARG_REAL, "1e-12", 1e-30, 1,   "added to the variance of norms" },
+	.about = "share of elements dropped after embedding, attention and mlp" },
+	[EPS]     = { "eps",     HD_ARG_REAL, "1e-12", 1e-30, 1,   .about =
+		"added to the variance of norms" },
 	[HEAD]    = { "head",    HD_ARG_WORD, "mlm",   0, 0,
-	"mlm: guesses masked tokens; cls: one of `classes` for the sample, nothing is masked" },
-	[CLASSES] = { "classes", HD_ARG_INT,  "2",     1, 1 << 20, "classes with head: cls" },
+	.about = "mlm: guesses masked tokens; cls: one of `classes` for the sample, nothing is masked" },
+	[CLASSES] = { "classes", HD_ARG_INT,  "2",     1, 1 << 20, .about = "classes with head: cls" },
+	[INPUTS]  = { "inputs",  HD_ARG_SET,  "[]",    0, 0,
+	.about = "what is read beside x: attention_mask, token_type_ids, position_ids",
+	.words = "attention_mask|token_type_ids|position_ids", .late = true },
+	[POSITIONS] = { "positions", HD_ARG_INT, "0",  0, 1 << 16,
+	.about = "positions in the table; 0: as many as context", .late = true },
 	{ 0 },
 };
 
 static const float init_scale = 0.02f;
 static const struct hd_attr none, turned = { .i = { 0, 1 } }, last = { .i = { -1 } };
 
-struct bert { struct hd_maker m; int64_t width, hidden; int32_t heads, pad; float dropout, eps; uint32_t x; };
+struct bert { struct hd_maker m; int64_t width, hidden; int32_t heads, pad; float dropout, eps;
+	/* what attention asks whether a token is seen: x or the mask, by `pad`; HD_NONE: all are */
+	uint32_t x, seen; };
 
 static uint32_t norm(struct bert *b, const char *prefix, const char *name, uint32_t x)
 {
@@ -75,10 +88,10 @@ static uint32_t attention(struct bert *b, const char *prefix, uint32_t x)
 	uint32_t k = linear(b, prefix, "attention.self.key", x, b->width, b->width);
 	uint32_t v = linear(b, prefix, "attention.self.value", x, b->width, b->width);
 
-	if (b->pad < 0)
+	if (b->seen == HD_NONE)
 		return hd_make3(&b->m, HD_OP_ATTEND, q, k, v,
 			(struct hd_attr){ .i = { b->heads, b->heads, 0 } });
-	return hd_make4(&b->m, HD_OP_ATTEND_PAD, q, k, v, b->x,
+	return hd_make4(&b->m, HD_OP_ATTEND_PAD, q, k, v, b->seen,
 		(struct hd_attr){ .i = { b->heads, b->heads, 0, b->pad } });
 }
 
@@ -95,21 +108,41 @@ static uint32_t block(struct bert *b, int64_t i, uint32_t x)
 	return norm(b, prefix, "output.LayerNorm", hd_make2(&b->m, HD_OP_ADD, h, x, none));
 }
 
+static uint32_t input(struct bert *b, const char *name, const struct hd_model_value *value)
+{
+	return hd_make_input(&b->m, name, HD_I32, HD_DIMS(-1, value[CONTEXT].n));
+}
+
+static uint32_t embedding(struct bert *b, const char *name, int64_t rows)
+{
+	char full[HD_MAX_NAME];
+
+	snprintf(full, sizeof full, "bert.embeddings.%s_embeddings", name);
+	return hd_make_param(&b->m, full, ".weight", HD_INIT_NORMAL, init_scale, HD_DIMS(rows, b->width));
+}
+
 /* ids: the tokens as the encoder sees them. *table: theirs. */
 static uint32_t encoder(struct bert *b, const struct hd_model_value *value, uint32_t ids, uint32_t *table)
 {
-	int64_t c = b->width, context = value[CONTEXT].n;
-	uint32_t tokens = hd_make_param(&b->m, "bert.embeddings.word_embeddings", ".weight", HD_INIT_NORMAL,
-		init_scale, HD_DIMS(value[VOCAB].n, c));
-	uint32_t places = hd_make_param(&b->m, "bert.embeddings.position_embeddings", ".weight",
-		HD_INIT_NORMAL, init_scale, HD_DIMS(context, c));
-	uint32_t types = hd_make_param(&b->m, "bert.embeddings.token_type_embeddings", ".weight",
-		HD_INIT_NORMAL, init_scale, HD_DIMS(value[TYPES].n, c));
-	uint32_t type = hd_make2(&b->m, HD_OP_EMBED, hd_make_zeros(&b->m, HD_I32, HD_DIMS(context)), types,
-		none);
-	uint32_t h = hd_make2(&b->m, HD_OP_EMBED, ids, tokens, none);
+	int64_t context = value[CONTEXT].n, inputs = value[INPUTS].n;
+	uint32_t tokens = embedding(b, "word", value[VOCAB].n);
+	uint32_t places = embedding(b, "position", value[POSITIONS].n ? value[POSITIONS].n : context);
+	uint32_t types = embedding(b, "token_type", value[TYPES].n);
+	uint32_t kinds = inputs & TYPED ? input(b, "token_type_ids", value) :
+		hd_make_zeros(&b->m, HD_I32, HD_DIMS(context));
+	uint32_t type = hd_make2(&b->m, HD_OP_EMBED, kinds, types, none);
 
-	h = hd_make2(&b->m, HD_OP_ADD, h, hd_make2(&b->m, HD_OP_ADD, places, type, none), none);
+	if (inputs & PLACED)
+		places = hd_make2(&b->m, HD_OP_EMBED, input(b, "position_ids", value), places, none);
+	else if (value[POSITIONS].n > context)
+		places = hd_make1(&b->m, HD_OP_SLICE, places,
+			(struct hd_attr){ .i = { 0, 0, 1, (int32_t)context } });
+	uint32_t h = hd_make2(&b->m, HD_OP_EMBED, ids, tokens, none);
+	/* one position of a sample has more extents than of a table */
+	uint32_t both = inputs & TYPED && !(inputs & PLACED) ? hd_make2(&b->m, HD_OP_ADD, type, places,
+		none) :
+		hd_make2(&b->m, HD_OP_ADD, places, type, none);
+	h = hd_make2(&b->m, HD_OP_ADD, h, both, none);
 	h = drop(b, norm(b, "bert.embeddings.", "LayerNorm", h));
 	for (int64_t i = 0; i < value[LAYERS].n; i++)
 		h = block(b, i, h);
@@ -129,6 +162,9 @@ static void masked(struct bert *b, const struct hd_model_value *value, const str
 			(struct hd_attr){ .i = { (int32_t)mask, (int32_t)vocab },
 			.f = { (float)value[SHARE].real } });
 		y = ids + 1;
+		if (value[INPUTS].n & MASKED)
+			y = hd_make3(&b->m, HD_OP_WHERE, b->seen, y, hd_make_ids(&b->m, -1, HD_DIMS(1)),
+				none);
 	}
 	uint32_t h = encoder(b, value, ids, &table);
 	h = act(b, HD_ACT_GELU_ERF, linear(b, "cls.predictions.transform.", "dense", h, b->width, b->width));
@@ -179,6 +215,14 @@ static enum hd_err check(const struct hd_model_value *value, const struct hd_mod
 	if (value[MASK].n >= vocab || value[PAD].n >= vocab)
 		return hd_fail(diag, HD_E_INVAL, "arguments 'mask' and 'pad' are tokens below 'vocab', %lld",
 			vocab);
+	if (value[PAD].n >= 0 && value[INPUTS].n & MASKED)
+		return hd_fail(diag, HD_E_INVAL,
+			"argument 'pad' names tokens that are not seen, attention_mask too: leave one out");
+	if (value[POSITIONS].n && value[POSITIONS].n < value[CONTEXT].n && !(value[INPUTS].n & PLACED))
+		return hd_fail(diag, HD_E_INVAL,
+			"arguments 'positions' and 'context': a table of %lld positions "
+			"is too short for samples of %lld", (long long)value[POSITIONS].n,
+			(long long)value[CONTEXT].n);
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
 		return hd_fail(diag, HD_E_INVAL,
 			"model 'bert' predicts tokens or classes: its loss is cross-entropy");
@@ -200,7 +244,9 @@ enum hd_err hd_bert_build(struct hd_graph *graph, const struct hd_model_value *v
 		err = head_find(value[HEAD].word, &head, diag);
 	if (err != HD_OK)
 		return err;
-	b.x = hd_make_input(&b.m, "x", HD_I32, HD_DIMS(-1, value[CONTEXT].n));
+	b.x = input(&b, "x", value);
+	b.seen = value[INPUTS].n & MASKED ? input(&b, "attention_mask", value) : b.pad >= 0 ? b.x : HD_NONE;
+	b.pad = value[INPUTS].n & MASKED ? 0 : b.pad;
 	head->build(&b, value, opts);
 	return b.m.err;
 }

@@ -6,26 +6,36 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT, HIDDEN, EPS };
+enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT, HIDDEN, EPS, INPUTS, POSITIONS };
+/* bits of INPUTS */
+enum { MASKED = 1, PLACED = 2 };
 
 const struct hd_model_param hd_gpt_params[] = {
-	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",   1, 1000,    "transformer blocks" },
-	[WIDTH]   = { "width",   HD_ARG_INT,  "128", 2, 1 << 16, "channels; a multiple of heads" },
-	[HEADS]   = { "heads",   HD_ARG_INT,  "4",   1, 1024,    "attention heads" },
-	[CONTEXT] = { "context", HD_ARG_INT,  "128", 2, 1 << 16, "positions of a sample" },
-	[VOCAB]   = { "vocab",   HD_ARG_INT,  "256", 2, 1 << 20, "tokens; 256: bytes" },
+	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",   1, 1000,    .about = "transformer blocks" },
+	[WIDTH]   = { "width",   HD_ARG_INT,  "128", 2, 1 << 16, .about = "channels; a multiple of heads" },
+	[HEADS]   = { "heads",   HD_ARG_INT,  "4",   1, 1024,    .about = "attention heads" },
+	[CONTEXT] = { "context", HD_ARG_INT,  "128", 2, 1 << 16, .about = "positions of a sample" },
+	[VOCAB]   = { "vocab",   HD_ARG_INT,  "256", 2, 1 << 20, .about = "tokens; 256: bytes" },
 	[DROPOUT] = { "dropout", HD_ARG_REAL, "0",   0, 0.95,
-	"share of elements dropped after embedding, attention and mlp" },
+	.about = "share of elements dropped after embedding, attention and mlp" },
 	[HIDDEN]  = { "hidden",  HD_ARG_INT,  "0",   0, 1 << 18,
-	"channels inside the mlp; 0: four times width", .late = true },
-	[EPS]     = { "eps",     HD_ARG_REAL, "1e-05", 1e-12, 1, "added to the variance of norms",
+	.about = "channels inside the mlp; 0: four times width", .late = true },
+	[EPS]     = { "eps",     HD_ARG_REAL, "1e-05", 1e-12, 1, .about = "added to the variance of norms",
 	.late = true },
+	[INPUTS]  = { "inputs",  HD_ARG_SET,  "[]",  0, 0,
+	.about = "what is read beside x: attention_mask, position_ids", .words =
+		"attention_mask|position_ids",
+	.late = true },
+	[POSITIONS] = { "positions", HD_ARG_INT, "0", 0, 1 << 16,
+	.about = "positions in the table; 0: as many as context", .late = true },
 	{ 0 },
 };
 
 static const float init_scale = 0.02f;
 
-struct gpt { struct hd_maker m; int64_t width, hidden; int32_t heads; float dropout, residual_scale, eps; };
+struct gpt { struct hd_maker m; int64_t width, hidden; int32_t heads; float dropout, residual_scale, eps;
+	uint32_t mask;                            /* HD_NONE: all tokens are seen */
+};
 
 static uint32_t layernorm(struct gpt *g, const char *prefix, const char *name, uint32_t x)
 {
@@ -55,6 +65,20 @@ static uint32_t drop(struct gpt *g, uint32_t x)
 		x;
 }
 
+/* With a mask q, k and v are operands of their own: that form knows one. */
+static uint32_t attention(struct gpt *g, uint32_t qkv)
+{
+	uint32_t part[3];
+
+	if (g->mask == HD_NONE)
+		return hd_make1(&g->m, HD_OP_ATTENTION, qkv, (struct hd_attr){ .i = { g->heads, 1 } });
+	for (int32_t i = 0; i < 3; i++)
+		part[i] = hd_make1(&g->m, HD_OP_SLICE, qkv,
+			(struct hd_attr){ .i = { 2, i * (int32_t)g->width, 1, (int32_t)g->width } });
+	return hd_make4(&g->m, HD_OP_ATTEND_PAD, part[0], part[1], part[2], g->mask,
+		(struct hd_attr){ .i = { g->heads, g->heads, 1, 0 } });
+}
+
 static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
 {
 	char prefix[32];
@@ -63,7 +87,7 @@ static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
 	snprintf(prefix, sizeof prefix, "h.%lld.", (long long)i);
 	uint32_t h = layernorm(g, prefix, "ln_1", x);
 	h = linear(g, prefix, "attn.c_attn", h, g->width, 3 * g->width, init_scale);
-	h = hd_make1(&g->m, HD_OP_ATTENTION, h, (struct hd_attr){ .i = { g->heads, 1 } });
+	h = attention(g, h);
 	h = drop(g, linear(g, prefix, "attn.c_proj", h, g->width, g->width, g->residual_scale));
 	x = hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
 	h = layernorm(g, prefix, "ln_2", x);
@@ -78,7 +102,8 @@ enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *va
 	struct hd_diag *diag)
 {
 	int64_t width = value[WIDTH].n, heads = value[HEADS].n, context = value[CONTEXT].n,
-		vocab = value[VOCAB].n;
+		vocab = value[VOCAB].n, inputs = value[INPUTS].n,
+		positions = value[POSITIONS].n ? value[POSITIONS].n : context;
 	struct gpt g = { .m = { graph, diag, HD_OK }, .width = width,
 		.hidden = value[HIDDEN].n ? value[HIDDEN].n : 4 * width, .eps = (float)value[EPS].real,
 		.heads = (int32_t)heads, .dropout = (float)value[DROPOUT].real,
@@ -87,13 +112,25 @@ enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *va
 	if (width % heads != 0)
 		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld",
 			(long long)width, (long long)heads);
+	if (positions < context && !(inputs & PLACED))
+		return hd_fail(diag, HD_E_INVAL,
+			"arguments 'positions' and 'context': a table of %lld positions "
+			"is too short for samples of %lld", (long long)positions, (long long)context);
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
 		return hd_fail(diag, HD_E_INVAL, "model 'gpt' predicts tokens: its loss is cross-entropy");
 	uint32_t x = hd_make_input(&g.m, "x", HD_I32, HD_DIMS(-1, context));
+	g.mask = inputs & MASKED ? hd_make_input(&g.m, "attention_mask", HD_I32, HD_DIMS(-1, context)) :
+		HD_NONE;
 	uint32_t wte = hd_make_param(&g.m, "wte", ".weight", HD_INIT_NORMAL, init_scale,
 		HD_DIMS(vocab, width));
 	uint32_t wpe = hd_make_param(&g.m, "wpe", ".weight", HD_INIT_NORMAL, init_scale,
-		HD_DIMS(context, width));
+		HD_DIMS(positions, width));
+	if (inputs & PLACED)
+		wpe = hd_make2(&g.m, HD_OP_EMBED, hd_make_input(&g.m, "position_ids", HD_I32,
+			HD_DIMS(-1, context)), wpe, (struct hd_attr){ 0 });
+	else if (positions > context)
+		wpe = hd_make1(&g.m, HD_OP_SLICE, wpe, (struct hd_attr){ .i = { 0, 0, 1,
+			(int32_t)context } });
 	uint32_t h = hd_make2(&g.m, HD_OP_EMBED, x, wte, (struct hd_attr){ 0 });
 	h = drop(&g, hd_make2(&g.m, HD_OP_ADD, h, wpe, (struct hd_attr){ 0 }));
 	for (int64_t i = 0; i < value[LAYERS].n; i++)

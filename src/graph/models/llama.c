@@ -6,32 +6,41 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, CONTEXT, VOCAB, ROPE, EPS, TIE, HEAD_DIM };
+enum { LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, CONTEXT, VOCAB, ROPE, EPS, TIE, HEAD_DIM, INPUTS };
+/* bits of INPUTS */
+enum { MASKED = 1 };
 
 const struct hd_model_param hd_llama_params[] = {
-	[LAYERS]   = { "layers",   HD_ARG_INT,  "4",     1, 1000,    "transformer blocks" },
+	[LAYERS]   = { "layers",   HD_ARG_INT,  "4",     1, 1000,    .about = "transformer blocks" },
 	[WIDTH]    = { "width",    HD_ARG_INT,  "128",   2, 1 << 16,
-	"channels; an even number for each head, or head_dim says how many" },
-	[HEADS]    = { "heads",    HD_ARG_INT,  "4",     1, 1024,    "heads of queries" },
+	.about = "channels; an even number for each head, or head_dim says how many" },
+	[HEADS]    = { "heads",    HD_ARG_INT,  "4",     1, 1024,    .about = "heads of queries" },
 	[KV_HEADS] = { "kv_heads", HD_ARG_INT,  "0",     0, 1024,
-	"heads of keys and values, a divisor of heads; 0: as many" },
+	.about = "heads of keys and values, a divisor of heads; 0: as many" },
 	[HIDDEN]   = { "hidden",   HD_ARG_INT,  "0",     0, 1 << 18,
-	"channels inside the mlp; 0: 8/3 of width, rounded up to a multiple of 32" },
-	[CONTEXT]  = { "context",  HD_ARG_INT,  "128",   2, 1 << 16, "positions of a sample" },
-	[VOCAB]    = { "vocab",    HD_ARG_INT,  "256",   2, 1 << 20, "tokens; 256: bytes" },
-	[ROPE]     = { "rope",     HD_ARG_REAL, "10000", 1.5, 1e9,   "base of the rotary frequencies" },
+	.about = "channels inside the mlp; 0: 8/3 of width, rounded up to a multiple of 32" },
+	[CONTEXT]  = { "context",  HD_ARG_INT,  "128",   2, 1 << 16, .about = "positions of a sample" },
+	[VOCAB]    = { "vocab",    HD_ARG_INT,  "256",   2, 1 << 20, .about = "tokens; 256: bytes" },
+	[ROPE]     = { "rope",     HD_ARG_REAL, "10000", 1.5, 1e9,   .about =
+		"base of the rotary frequencies" },
 	[EPS]      = { "eps",      HD_ARG_REAL, "1e-5",  1e-12, 1,
-	"added to the mean square before the root" },
-	[TIE]      = { "tie",      HD_ARG_WORD, "false", 0, 0,       "true: the head is the token table" },
+	.about = "added to the mean square before the root" },
+	[TIE]      = { "tie",      HD_ARG_WORD, "false", 0, 0,       .about =
+		"true: the head is the token table" },
 	[HEAD_DIM] = { "head_dim", HD_ARG_INT,  "0",     0, 1 << 14,
-	"channels of each head, an even number; 0: width / heads", .late = true },
+	.about = "channels of each head, an even number; 0: width / heads", .late = true },
+	[INPUTS]   = { "inputs",   HD_ARG_SET,  "[]",  0, 0,         .about =
+		"what is read beside x: attention_mask",
+	.words = "attention_mask", .late = true },
 	{ 0 },
 };
 
 static const float init_scale = 0.02f;
 static const struct hd_attr none, turned = { .i = { 0, 1 } };
 
-struct llama { struct hd_maker m; int64_t width, hidden, head_dim; int32_t heads, kv; float base, eps; };
+struct llama { struct hd_maker m; int64_t width, hidden, head_dim; int32_t heads, kv; float base, eps;
+	uint32_t mask;                            /* HD_NONE: all tokens are seen */
+};
 
 static uint32_t norm(struct llama *l, const char *prefix, const char *name, uint32_t x)
 {
@@ -57,6 +66,15 @@ static uint32_t rotated(struct llama *l, uint32_t x, int32_t heads)
 	return hd_make1(&l->m, HD_OP_ROTARY, x, (struct hd_attr){ .i = { heads, 0 }, .f = { l->base } });
 }
 
+static uint32_t attention(struct llama *l, uint32_t q, uint32_t k, uint32_t v)
+{
+	if (l->mask == HD_NONE)
+		return hd_make3(&l->m, HD_OP_ATTEND, q, k, v, (struct hd_attr){ .i = { l->heads, l->kv,
+			1 } });
+	return hd_make4(&l->m, HD_OP_ATTEND_PAD, q, k, v, l->mask,
+		(struct hd_attr){ .i = { l->heads, l->kv, 1, 0 } });
+}
+
 static uint32_t block(struct llama *l, int64_t i, uint32_t x)
 {
 	int64_t c = l->width, all = l->head_dim * l->heads, kv = l->head_dim * l->kv;
@@ -67,7 +85,7 @@ static uint32_t block(struct llama *l, int64_t i, uint32_t x)
 	uint32_t q = rotated(l, linear(l, prefix, "self_attn.q_proj", h, c, all), l->heads);
 	uint32_t k = rotated(l, linear(l, prefix, "self_attn.k_proj", h, c, kv), l->kv);
 	uint32_t v = linear(l, prefix, "self_attn.v_proj", h, c, kv);
-	h = hd_make3(&l->m, HD_OP_ATTEND, q, k, v, (struct hd_attr){ .i = { l->heads, l->kv, 1 } });
+	h = attention(l, q, k, v);
 	x = hd_make2(&l->m, HD_OP_ADD, x, linear(l, prefix, "self_attn.o_proj", h, all, c), none);
 	h = norm(l, prefix, "post_attention_layernorm", x);
 	uint32_t gate = linear(l, prefix, "mlp.gate_proj", h, c, l->hidden),
@@ -114,6 +132,9 @@ enum hd_err hd_llama_build(struct hd_graph *graph, const struct hd_model_value *
 	if (err != HD_OK)
 		return err;
 	uint32_t x = hd_make_input(&l.m, "x", HD_I32, HD_DIMS(-1, context));
+	l.mask = value[INPUTS].n & MASKED ? hd_make_input(&l.m, "attention_mask", HD_I32, HD_DIMS(-1,
+		context)) :
+		HD_NONE;
 	uint32_t table = hd_make_param(&l.m, "model.embed_tokens", ".weight", HD_INIT_NORMAL, init_scale,
 		HD_DIMS(vocab, width));
 	uint32_t h = hd_make2(&l.m, HD_OP_EMBED, x, table, none);

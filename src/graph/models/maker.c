@@ -57,19 +57,32 @@ uint32_t hd_make4(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uin
 	return make(m, op, 4, (uint32_t[]){ a, b, c, d }, attr);
 }
 
-uint32_t hd_make_zeros(struct hd_maker *m, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
+static uint32_t make_const(struct hd_maker *m, enum hd_dtype dtype, int32_t id, uint8_t rank,
+	const int64_t *dim)
 {
+	const size_t n = (size_t)hd_dims_product(dim, rank);
 	uint32_t value = 0;
-	void *zeros = NULL;
+	void *at = NULL;
 
 	if (m->err == HD_OK)
-		zeros = hd_arena_take(m->graph->arena, (size_t)hd_dims_product(dim, rank),
-			hd_dtype_bytes(dtype));
-	if (m->err == HD_OK && !zeros)
+		at = hd_arena_take(m->graph->arena, n, hd_dtype_bytes(dtype));      /* zeros */
+	if (m->err == HD_OK && !at)
 		m->err = hd_fail(m->diag, HD_E_NOMEM, "no memory for a constant");
+	for (size_t i = 0; at && id && i < n; i++)
+		((int32_t *)at)[i] = id;
 	if (m->err == HD_OK)
-		m->err = hd_graph_const(m->graph, dtype, rank, dim, zeros, &value, m->diag);
+		m->err = hd_graph_const(m->graph, dtype, rank, dim, at, &value, m->diag);
 	return value;
+}
+
+uint32_t hd_make_zeros(struct hd_maker *m, enum hd_dtype dtype, uint8_t rank, const int64_t *dim)
+{
+	return make_const(m, dtype, 0, rank, dim);
+}
+
+uint32_t hd_make_ids(struct hd_maker *m, int32_t id, uint8_t rank, const int64_t *dim)
+{
+	return make_const(m, HD_I32, id, rank, dim);
 }
 
 void hd_make_output(struct hd_maker *m, const char *name, uint32_t value)

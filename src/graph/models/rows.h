@@ -42,6 +42,8 @@ uint32_t hd_make4(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uin
 	struct hd_attr attr);
 /* a constant */
 uint32_t hd_make_zeros(struct hd_maker *m, enum hd_dtype dtype, uint8_t rank, const int64_t *dim);
+/* the same of i32 that are all `id` */
+uint32_t hd_make_ids(struct hd_maker *m, int32_t id, uint8_t rank, const int64_t *dim);
 void hd_make_output(struct hd_maker *m, const char *name, uint32_t value);
 
 /* x[.., in] -> [.., out] with PyTorch's names, storage [out,in] and initial values: prefix.weight,
