@@ -5,6 +5,7 @@
 #	bench/order.sh                            # some ten minutes, as root, with ip and tc
 #	ROWS="order servers unclipped buckets small unfused sweep ddp small-sweep"   # minutes each
 #	ROUNDS=1 STEPS=8 MACHINES=3 MBIT=200 EVEN=1    # EVEN: computing over transfers
+#	SEED=3                                    # of the first round
 #	MODEL=resnet18                            # of tables order and servers, in place of vgg16
 #	ORDERS="search tac tic auto"              # which of them are compared with random
 #	BUCKETS=none                              # comm.buckets of tables order and servers
@@ -25,7 +26,7 @@
 #    longer than the fast tenth; the buckets; the predicted step; and by how much the slowest worker's part of
 #    a step is longer than the fastest one's, as they recorded it: until its end there, without what it then
 #    waits for the ends of others; of all workers, and of those that hold no slots, where there are two. The
-#    middle of all steps.
+#    middle of all steps. E of the worker that has the least, alpha of the mean one: docs/tracing.md.
 # 4. ddp: DistributedDataParallel over gloo with the same links, bytes of each tensor and waits of each node;
 #    its steps are without an optimizer, a grace for it. Variants there are sizes of its buckets; of 0 MiB:
 #    each tensor is summed alone, by gloo's ring, as backward makes it.
@@ -42,7 +43,7 @@ work=$(mktemp -d)
 trap 'machines_gone; rm -rf "$work"' EXIT
 rows=${ROWS:-order servers unclipped buckets small unfused sweep ddp}
 rounds=${ROUNDS:-1} steps=${STEPS:-8} mbit=${MBIT:-200} even=${EVEN:-1}
-burst=128kb limit=${LIMIT:-60}
+burst=128kb limit=${LIMIT:-60} seed=${SEED:-3}
 
 job()           # MODEL CLIP
 {
@@ -98,7 +99,8 @@ print("%d nodes with parameters, %.2f MB; times x %.2f: computing %.0f ms, trans
 END
 }
 
-# step NAME OPTION...: "NAME step predicted transfers spread buckets over-workers", in ms and %
+# step NAME OPTION...: "NAME step predicted transfers spread buckets over-workers without-slots E alpha", in
+# ms and %
 step()
 {
 	local name=$1 got
@@ -107,12 +109,14 @@ step()
 		"--devices paced:1 --profile $work/times.json" "$@") || { echo "$name failed"; return; }
 	"$heddle" trace merge "$work/run" "$work/far/"* -o "$work/steps.ndjson" -q 2>>"$work/log" ||
 		: >"$work/steps.ndjson"
+	"$heddle" trace analyze "$work/run" "$work/far/"* --steps "$steps" --json \
+		>"$work/analysis.json" 2>>"$work/log" || : >"$work/analysis.json"
 	# shellcheck disable=SC2086
-	python3 - "$work/lines" "$work/run/events.ndjson" "$work/steps.ndjson" "$name" "$mbit" "$port" \
-		"$nmachines" $got <<'END'
+	python3 - "$work/lines" "$work/run/events.ndjson" "$work/steps.ndjson" "$work/analysis.json" "$name" \
+		"$mbit" "$port" "$nmachines" $got <<'END'
 import json, re, statistics, sys
-lines, events, recorded, name = sys.argv[1:5]
-mbit, port, n, predicted, median = (float(x) for x in sys.argv[5:10])
+lines, events, recorded, analysis, name = sys.argv[1:6]
+mbit, port, n, predicted, median = (float(x) for x in sys.argv[6:11])
 m = [json.loads(x) for x in open(lines)]
 took = sorted((b["t"] - a["t"]) * 1e3 for a, b in zip(m, m[1:]))
 sent = sorted(x["bytes_out"] for x in m)[len(m) // 2] / n / (mbit * 1e6 * port) * 1e3
@@ -128,7 +132,11 @@ def apart(first):
     of = [sorted(p.items())[first:] for p in parts.values() if len(p) == n]
     of = [[ns for _, ns in p] for p in of if len(p) > 1]
     return round(statistics.median((max(p) / min(p) - 1) * 100 for p in of), 1) if of else "-"
-print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-", apart(0), apart(2))
+said = (json.loads(open(analysis).read() or "{}")).get("breakdown", [])
+def of(f, key):
+    return "%.2f" % f(x[key] for x in said) if said and all(x[key] is not None for x in said) else "-"
+print(name, median, predicted, round(sent), round(spread), cut.group(1) if cut else "-", apart(0), apart(2),
+    of(min, "E"), of(statistics.mean, "alpha"))
 END
 }
 
@@ -168,7 +176,8 @@ table()
 				of_ddp $options </dev/null | sed "s/^/$round /"
 			else
 				# shellcheck disable=SC2086
-				echo "$round $(step "$name" $options -s job.seed=$((3 + round)) </dev/null)"
+				echo "$round $(step "$name" $options -s job.seed=$((seed + round)) \
+					</dev/null)"
 			fi >>"$work/steps"
 			tail -n 1 "$work/steps" >&2
 		done <"$file"
@@ -190,11 +199,11 @@ for line in open(sys.argv[1]):
 wanted, what = sys.argv[2:]
 base = "auto" if what == "best" else names[0]
 print("| variant | step, ms | ratio | wanted | all | predicted, ms | transfers, ms | spread, % | buckets | "
-    "over workers, % | without slots, % |")
-print("|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|")
-def middle(xs):
+    "over workers, % | without slots, % | E | alpha |")
+print("|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+def middle(xs, form="%.0f"):
     xs = [x for x in xs if x is not None]
-    return "%.0f" % statistics.median(xs) if xs else "-"
+    return form % statistics.median(xs) if xs else "-"
 others = [x for x in names if x != base and x in got]
 best = min(others, key=lambda x: statistics.median(v[0] for v in got[x].values()), default=None)
 for x in names:
@@ -207,7 +216,8 @@ for x in names:
     print("| %s | %s | %s | %s | %s | %s |" % (x, middle(v[0] for v in got[x].values()),
         "%.3f" % statistics.median(ratios) if shown else "", wanted if shown else "",
         ", ".join("%.3f" % y for y in ratios) if shown else "",
-        " | ".join(middle(v[i] if i < len(v) else None for v in got[x].values()) for i in range(1, 7))))
+        " | ".join(middle((v[i] if i < len(v) else None for v in got[x].values()),
+            "%.0f" if i < 5 else "%.1f" if i < 7 else "%.2f") for i in range(1, 9))))
 END
 }
 
