@@ -194,6 +194,17 @@ static void llama_agrees_with_hugging_face(void **state) { (void)state; agrees_o
 static void bert_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("bert"); }
 static void bert_with_a_head_for_classes_agrees_with_hugging_face(void **state) { (void)state;
 	agrees_on_all_kernels("bert_cls"); }
+/* Masks with padding behind, before and with holes; kinds and positions of tokens; labels of -100. */
+static void named_inputs_agree_with_hugging_face(void **state)
+{
+	(void)state;
+	agrees_on_all_kernels("bert_inputs");
+	agrees_on_all_kernels("gpt_inputs");
+	agrees_on_all_kernels("llama_inputs");
+	agrees("bert_inputs", HD_KERNELS_PORTABLE, 0, 3);
+	agrees("gpt_inputs", HD_KERNELS_PORTABLE, 0, 3);
+}
+
 static void lstm_agrees_with_pytorch(void **state)  { (void)state; agrees_on_all_kernels("lstm"); }
 static void gru_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("gru"); }
 static void resnet18_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("resnet18"); }
@@ -233,6 +244,7 @@ int main(void)
 		cmocka_unit_test(llama_agrees_with_hugging_face),
 		cmocka_unit_test(bert_agrees_with_hugging_face),
 		cmocka_unit_test(bert_with_a_head_for_classes_agrees_with_hugging_face),
+		cmocka_unit_test(named_inputs_agree_with_hugging_face),
 		cmocka_unit_test(lstm_agrees_with_pytorch),
 		cmocka_unit_test(gru_agrees_with_pytorch),
 		cmocka_unit_test(resnet18_agrees_with_pytorch),

@@ -509,12 +509,10 @@ static bool table(struct hd_sharder *x, const struct hd_node *n)
 	const struct hd_value *t = value_of(x, n->in[1]);
 	const struct hd_value *ids = value_of(x, n->in[0]);
 
-	if (n->op != HD_OP_EMBED || !is_param(x, n->in[1]) || ids->kind == HD_CONST)
+	/* a table of fewer rows than shards stays whole, as that of two kinds of tokens */
+	if (n->op != HD_OP_EMBED || !is_param(x, n->in[1]) || ids->kind == HD_CONST ||
+		t->dim[0] < x->nshards)
 		return false;
-	if (t->dim[0] < x->nshards) {
-		hd_shard_refuse(x, "vocabulary", t->dim[0]);
-		return true;
-	}
 	const uint32_t *rows = hd_shard_slices(x, n->in[1], (struct hd_shard_split){ 1, 0 });
 	uint32_t *part = hd_shard_take(x), all = whole_of(x, n->in[0]);
 	for (uint32_t s = 0; s < x->nshards && part && rows; s++) {

@@ -166,7 +166,7 @@ static void what_cannot_be_split_is_refused(void **state)
 		enum hd_loss loss; const char *says; } cases[] = {
 		{ "gpt", { { "heads", "12" }, { "width", "24" } }, 2, 8, HD_LOSS_CROSS_ENTROPY, "heads 12 cannot be split in 8 shards" },
 		{ "llama", { { "heads", "8" }, { "kv_heads", "2" }, { "width", "32" } }, 3, 4, HD_LOSS_CROSS_ENTROPY, "heads 2 cannot be split in 4 shards" },
-		{ "gpt", { { "vocab", "3" } }, 1, 4, HD_LOSS_CROSS_ENTROPY, "vocabulary 3 cannot be split in 4 shards" },
+		{ "gpt", { { "vocab", "3" } }, 1, 4, HD_LOSS_CROSS_ENTROPY, "width 3 cannot be split in 4 shards" },
 		{ "mlp", { { "hidden", "[3]" } }, 1, 4, HD_LOSS_CROSS_ENTROPY, "width 3 cannot be split in 4 shards" },
 		{ "mlp", { { "hidden", "[]" } }, 1, 2, HD_LOSS_MSE, "nothing of this model can be split in 2 shards" },
 		{ "gpt", { { "heads", "4" } }, 1, 1025, HD_LOSS_CROSS_ENTROPY, "1025 shards: from 1 to 1024" },

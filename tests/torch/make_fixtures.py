@@ -5,7 +5,8 @@ For each built-in model: a job file, initial parameters, a data set, the gradien
 first step and the losses of ten AdamW steps, all in float32 on the CPU by PyTorch's own
 modules. Run where PyTorch is installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
 The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and
-transformers; bert_cls and inception by 2.13.0 and transformers.
+transformers; bert_cls, inception and those with inputs by 2.13.0 and
+transformers.
 """
 
 import math, os, sys
@@ -276,6 +277,78 @@ class BertCls(nn.Module):
         return x, rng.integers(0, 3, COUNT).astype(np.int32)
 
 
+def masks(rng):
+    """Padding behind, before, and with holes; never all of a sample."""
+    at, n = np.arange(12)[None, :], rng.integers(3, 13, COUNT)[:, None]
+    mask = np.where(rng.random((COUNT, 1)) < 0.5, at < n, at >= 12 - n)
+    mask &= rng.random((COUNT, 12)) < 0.9
+    mask[np.arange(COUNT), np.where(mask.any(1), mask.argmax(1), 5)] = True
+    return mask
+
+
+class BertInputs(BertCls):
+    """The same with a mask, kinds of tokens and positions as inputs."""
+    args = "layers: 2, width: 24, heads: 3, hidden: 40, context: 12, vocab: 40, head: cls, classes: 3"
+    yaml = "model: {use: builtin:bert, args: {%s, %s}}" % (
+        args, "inputs: [attention_mask, token_type_ids, position_ids]")
+
+    def forward(self, x, attention_mask, token_type_ids, position_ids):
+        return self.hf(input_ids=x.long(), attention_mask=attention_mask.long(),
+            token_type_ids=token_type_ids.long(), position_ids=position_ids.long()).logits
+
+    @staticmethod
+    def data(rng):                                   # no token 0, of which its table learns nothing
+        return rng.integers(1, 40, (COUNT, 12)).astype(np.int32), rng.integers(0, 3, COUNT).astype(np.int32)
+
+    @staticmethod
+    def inputs(rng):
+        return {"attention_mask": masks(rng), "token_type_ids": rng.integers(0, 2, (COUNT, 12)),
+            "position_ids": rng.integers(0, 12, (COUNT, 12)).astype(np.int32)}
+
+
+class GptInputs(nn.Module):
+    """Hugging Face's own module with a mask; positions count the tokens that are seen."""
+    yaml = ("model: {use: builtin:gpt, args: {layers: 2, width: 24, heads: 3, context: 12, vocab: 40, "
+        "positions: 16, inputs: [attention_mask, position_ids]}}")
+
+    def __init__(self):
+        super().__init__()
+        from transformers import GPT2Config, GPT2LMHeadModel
+        self.hf = scattered(GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=24, n_layer=2, n_head=3,
+            n_positions=16, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)))
+
+    def forward(self, x, attention_mask):
+        at = attention_mask.long()
+        return self.hf(input_ids=x.long(), attention_mask=at, position_ids=(at.cumsum(1) - 1) * at,
+            use_cache=False).logits
+
+    @staticmethod
+    def data(rng):
+        y = rng.integers(0, 40, (COUNT, 12))
+        y[rng.random((COUNT, 12)) < 0.1] = -100
+        return rng.integers(0, 40, (COUNT, 12)).astype(np.int32), y
+
+    @staticmethod
+    def inputs(rng):
+        return {"attention_mask": masks(rng)}
+
+
+class LlamaInputs(GptInputs):
+    """Hugging Face's own module with a mask, whose positions do not count for it."""
+    yaml = ("model: {use: builtin:llama, args: {layers: 2, width: 24, heads: 3, kv_heads: 1, hidden: 40, "
+        "context: 12, vocab: 40, inputs: [attention_mask]}}")
+
+    def __init__(self):
+        nn.Module.__init__(self)
+        from transformers import LlamaConfig, LlamaForCausalLM
+        self.hf = scattered(LlamaForCausalLM(LlamaConfig(vocab_size=40, hidden_size=24, num_hidden_layers=2,
+            num_attention_heads=3, num_key_value_heads=1, intermediate_size=40, max_position_embeddings=12,
+            rms_norm_eps=1e-5, attn_implementation="eager")))
+
+    def forward(self, x, attention_mask):
+        return self.hf(input_ids=x.long(), attention_mask=attention_mask.long(), use_cache=False).logits
+
+
 class Recurrent(nn.Module):
     V, T = 40, 12
     data = classmethod(Gpt.data.__func__)
@@ -496,7 +569,8 @@ class Vgg16(nn.Module):
 
 
 def names(model):
-    return {n.replace("/", ".").removeprefix("hf."): p for n, p in model.named_parameters()}
+    return {n.replace("/", ".").removeprefix("hf.").removeprefix("transformer."): p for n,
+	p in model.named_parameters()}
 
 
 def make(name, cls, folder):
@@ -507,6 +581,11 @@ def make(name, cls, folder):
     model, (x, y) = cls(), cls.data(np.random.default_rng(17))
     np.save(os.path.join(out, "x.npy"), x)
     np.save(os.path.join(out, "y.npy"), y)
+    inputs = cls.inputs(np.random.default_rng(18)) if hasattr(cls, "inputs") else {}
+    for input, array in inputs.items():
+        np.save(os.path.join(out, input + ".npy"), array)
+    if "attention_mask" in inputs and y.ndim == 2:      # a token that is not seen has no label
+        y = np.where(inputs["attention_mask"] & (y != -100), y, -1)
     params, lr = names(model), getattr(cls, "lr", "1e-2")
     save_file(
         {n: p.detach().clone().contiguous() for n, p in params.items()},
@@ -528,7 +607,8 @@ def make(name, cls, folder):
     for step in range(STEPS):
         at = step * BATCH % COUNT
         bx, by = torch.from_numpy(x[at:at + BATCH]), torch.from_numpy(y[at:at + BATCH]).long()
-        logits = model(bx)
+        more = {name: torch.from_numpy(array[at:at + BATCH]) for name, array in inputs.items()}
+        logits = model(bx, **more)
         loss = F.cross_entropy(logits.reshape(-1, logits.shape[-1]), by.reshape(-1), ignore_index=-1)
         optim.zero_grad()
         loss.backward()
@@ -557,6 +637,9 @@ if __name__ == "__main__":
         "llama": Llama,
         "bert": Bert,
         "bert_cls": BertCls,
+        "bert_inputs": BertInputs,
+        "gpt_inputs": GptInputs,
+        "llama_inputs": LlamaInputs,
         "lstm": Lstm,
         "gru": Gru,
         "resnet18": Resnet18,
