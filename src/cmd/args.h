@@ -309,6 +309,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(SPECIAL,     0,   "special",       FLAG,   "",        "with the tokens of the tokenizer's post-processor") \
 	X(BOUNDARIES,  0,   "boundaries",    TEXT,   "FILE",    "write where each document begins, too")           \
 	X(TOKEN_THREADS, 0, "threads",       COUNT,  "T",       "threads that tokenize (default: the cores)")      \
+	X(TO_KIND,     0,   "to",            WORD,   "npy|records|tokens", "the kind of data to write")          \
 	X(RATE,        0,   "rate",          TEXT,   "R",       "jobs per hour, in the mean of a week (default 11.4: 100,000 a year)")
 
 enum hd_opt {

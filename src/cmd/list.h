@@ -55,6 +55,7 @@
 	X(data_tune) \
 	X(data_prepare_graph) \
 	X(data_tokenize) \
+	X(data_convert) \
 	X(model_ls) \
 	X(model_show) \
 	X(model_import) \

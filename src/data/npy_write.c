@@ -9,13 +9,14 @@
 enum { HD_NPY_ALIGN = 64, HD_NPY_PREFIX = 10, HD_NPY_HEADER_CAP = 512 };
 
 /* Magic, version, length, then a Python dictionary padded with blanks so that the numbers begin aligned. */
-static size_t header(char room[HD_NPY_HEADER_CAP], uint32_t rank, const int64_t *dim)
+static size_t header(char room[HD_NPY_HEADER_CAP], uint32_t rank, const int64_t *dim, enum hd_dtype dtype)
 {
 	struct hd_text text;
 
 	memset(room, 0, HD_NPY_HEADER_CAP);
 	hd_text_fixed(&text, room + HD_NPY_PREFIX, HD_NPY_HEADER_CAP - HD_NPY_PREFIX);
-	hd_text_add(&text, "{'descr': '<f4', 'fortran_order': False, 'shape': (");
+	hd_text_addf(&text, "{'descr': '<%c4', 'fortran_order': False, 'shape': (", dtype == HD_F32 ? 'f' :
+		'i');
 	for (uint32_t i = 0; i < rank; i++)
 		hd_text_addf(&text, "%lld,%s", (long long)dim[i], i + 1 < rank ? " " : "");
 	hd_text_add(&text, "), }");
@@ -29,12 +30,12 @@ static size_t header(char room[HD_NPY_HEADER_CAP], uint32_t rank, const int64_t 
 }
 
 enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *path, uint32_t rank,
-	const int64_t *dim, struct hd_diag *diag)
+	const int64_t *dim, enum hd_dtype dtype, struct hd_diag *diag)
 {
 	char room[HD_NPY_HEADER_CAP];
 	enum hd_err err;
 
-	assert(rank >= 1 && rank <= HD_NPY_RANK);
+	assert(rank >= 1 && rank <= HD_NPY_RANK && (dtype == HD_F32 || dtype == HD_I32));
 	*out = (struct hd_npy_out){ .row_elems = 1 };
 	if (snprintf(out->path, sizeof out->path, "%s", path) + (int)sizeof ".tmp" > (int)sizeof out->path)
 		return hd_fail(diag, HD_E_INVAL, "the path of the output is longer than %zu bytes",
@@ -42,15 +43,15 @@ enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *p
 	snprintf(out->temporary, sizeof out->temporary, "%.*s.tmp", (int)sizeof out->path - 5, path);
 	for (uint32_t i = 1; i < rank; i++)
 		out->row_elems *= (uint64_t)dim[i];
-	out->header_bytes = header(room, rank, dim);
+	out->header_bytes = header(room, rank, dim, dtype);
 	err = hd_file_open(fs, out->temporary, HD_OPEN_WRITE | HD_OPEN_CREATE | HD_OPEN_TRUNCATE, &out->file,
 		diag);
 	return err ? err : hd_file_pwrite(&out->file, room, out->header_bytes, 0, diag);
 }
 
-void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const float *at)
+void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const void *at)
 {
-	uint64_t row_bytes = out->row_elems * sizeof *at;
+	uint64_t row_bytes = out->row_elems * 4;
 	int none = HD_OK;
 	enum hd_err err = hd_file_pwrite(&out->file, at, nrows * row_bytes,
 		(int64_t)(out->header_bytes + first * row_bytes), NULL);

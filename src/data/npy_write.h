@@ -1,6 +1,7 @@
-/* npy_write.h -- writing NumPy's array files (version 1.0, <f4, C order) row by row, in any order.
+/* npy_write.h -- writing NumPy's array files (version 1.0, <f4 or <i4, C order) row by row, in any order.
  *
- * `heddle predict` writes logits with it; data/npy.h has the layout and reads such files.
+ * `heddle predict` writes logits with it, `heddle data convert` samples; data/npy.h has the layout and reads
+ * such files.
  *
  * 1. The number of rows is known beforehand; a row has one place in the file.
  * 2. The file appears under its name when it is complete (hd_npy_end), or not at all.
@@ -21,11 +22,12 @@ struct hd_npy_out {
 	_Atomic int err;                  /* enum hd_err of the first row that could not be written */
 };
 
-/* `rank` extents `dim`, dim[0] the rows: 1 to HD_NPY_RANK of them. HD_E_INVAL: a path that is too long. */
+/* `rank` extents `dim`, dim[0] the rows: 1 to HD_NPY_RANK of them; HD_F32 or HD_I32. HD_E_INVAL: a path that
+ * is too long. */
 HD_MUST_USE enum hd_err hd_npy_begin(struct hd_npy_out *out, struct hd_fs *fs, const char *path,
-	uint32_t rank, const int64_t *dim, struct hd_diag *diag);
+	uint32_t rank, const int64_t *dim, enum hd_dtype dtype, struct hd_diag *diag);
 /* `nrows` rows from `first` on; hd_npy_end() returns the first error. */
-void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const float *at);
+void hd_npy_rows(struct hd_npy_out *out, uint64_t first, uint64_t nrows, const void *at);
 /* Syncs and renames when `keep`, else removes. */
 HD_MUST_USE enum hd_err hd_npy_end(struct hd_npy_out *out, bool keep, struct hd_diag *diag);
 

@@ -106,7 +106,7 @@ static void the_header_is_what_numpy_documents(void **state)
 		size_t len;
 		for (uint32_t i = 1; i < cases[c].rank; i++)
 			elems *= (uint64_t)cases[c].dim[i];
-		assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/a.npy", cases[c].rank, cases[c].dim,
+		assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/a.npy", cases[c].rank, cases[c].dim, HD_F32,
 			&diag), HD_OK);
 		assert_int_equal(out.row_elems, elems);
 		assert_int_equal(hd_npy_end(&out, true, &diag), HD_OK);
@@ -127,7 +127,7 @@ static void rows_lie_in_their_places_whatever_order_they_come_in(void **state)
 
 	for (int i = 0; i < 30; i++)
 		row[i] = (float)i * 0.5f - 3;
-	assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/a.npy", 3, dim, &diag), HD_OK);
+	assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/a.npy", 3, dim, HD_F32, &diag), HD_OK);
 	for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
 		hd_npy_rows(&out, parts[p].first, parts[p].n, row + 6 * parts[p].first);
 	assert_int_equal(hd_npy_end(&out, true, &diag), HD_OK);
@@ -146,7 +146,7 @@ static void the_name_appears_with_the_last_row_or_never(void **state)
 	(void)state;
 
 	for (int keep = 0; keep < 2; keep++) {
-		assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/kept.npy", 2, dim, &diag), HD_OK);
+		assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/kept.npy", 2, dim, HD_F32, &diag), HD_OK);
 		hd_npy_rows(&out, 0, 2, rows);
 		assert_false(is_there("out/kept.npy"));
 		assert_true(is_there("out/kept.npy.tmp"));
@@ -168,11 +168,11 @@ static void a_disk_that_fails_at_any_call_leaves_the_older_file(void **state)
 		struct hd_diag diag = { "" };
 		struct hd_npy_out out;
 		size_t len;
-		assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/a.npy", 2, dim, &diag), HD_OK);
+		assert_int_equal(hd_npy_begin(&out, &sim.fs, "out/a.npy", 2, dim, HD_F32, &diag), HD_OK);
 		hd_npy_rows(&out, 0, 2, older);
 		assert_int_equal(hd_npy_end(&out, true, &diag), HD_OK);
 		hd_fs_sim_fail(&sim, call, ENOSPC, true);
-		enum hd_err err = hd_npy_begin(&out, &sim.fs, "out/a.npy", 2, dim, &diag);
+		enum hd_err err = hd_npy_begin(&out, &sim.fs, "out/a.npy", 2, dim, HD_F32, &diag);
 		if (!err) {
 			hd_npy_rows(&out, 0, 1, rows);
 			hd_npy_rows(&out, 1, 1, rows + 1);
@@ -198,7 +198,7 @@ static void a_path_without_room_for_its_temporary_name_is_refused(void **state)
 
 	memset(path, 'a', sizeof path);
 	path[sizeof path - 4] = '\0';
-	assert_int_equal(hd_npy_begin(&out, &sim.fs, path, 1, dim, &diag), HD_E_INVAL);
+	assert_int_equal(hd_npy_begin(&out, &sim.fs, path, 1, dim, HD_F32, &diag), HD_E_INVAL);
 	assert_non_null(strstr(diag.text, "longer than"));
 	assert_int_equal(hd_npy_end(&out, false, &diag), HD_OK);
 }

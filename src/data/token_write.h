@@ -1,24 +1,20 @@
 /* token_write.h -- writing a token file (data/tokens.h) as tokens come, and where its documents begin.
  *
  * 1. The file appears under its name when it is complete (hd_token_out_end), or not at all; the same holds
- *    for the boundaries.
- * 2. Until then it is NAME.tmp, locked: two processes do not write it at once. What a killed one left is
- *    taken over by the next that writes the same name.
- * 3. Boundaries: a number of eight bytes, little end first, for each document: how many tokens stand before
+ *    for the boundaries (out_file.h).
+ * 2. Boundaries: a number of eight bytes, little end first, for each document: how many tokens stand before
  *    it; and the count of all at the end.
  *
  * Threads: one. */
 #ifndef HD_DATA_TOKEN_WRITE_H
 #define HD_DATA_TOKEN_WRITE_H
 
-#include "sys/file.h"
+#include "data/out_file.h"
 
 enum { HD_TOKEN_OUT_BUFFER = 1 << 16 };
 
 struct hd_token_out {
-	struct hd_file file, boundaries;
-	char path[HD_PATH_CAP], boundaries_path[HD_PATH_CAP];
-	char temporary[HD_PATH_CAP], boundaries_temporary[HD_PATH_CAP];
+	struct hd_out_file file, boundaries;
 	uint32_t width_bytes;
 	uint64_t ntokens, ndocuments;
 	uint8_t buffer[HD_TOKEN_OUT_BUFFER];

@@ -145,7 +145,7 @@ static enum hd_err write_outputs(struct hd_cmd *cmd, struct hd_session *s, const
 	rank = shape_of(&task->infer, nrows, dim);
 	snprintf(path, sizeof path, "%s/predictions.npy", s->dir);
 	err = err ? err : hd_npy_begin(&out->npy, &cmd->fs,
-		hd_args_text(&cmd->args, HD_OPT_OUTPUT, path), rank, dim, &cmd->diag);
+		hd_args_text(&cmd->args, HD_OPT_OUTPUT, path), rank, dim, HD_F32, &cmd->diag);
 	out->nclasses = (uint32_t)dim[rank - 1];
 	if (rank == 2 && out->nclasses <= HD_TALLY_CLASSES &&
 		hd_graph_find_output(&task->infer, "correct") != HD_NONE)
