@@ -10,8 +10,9 @@
 #include "run/kept_forecast.h"
 #include "run/kept_plan.h"
 #include "run/report_int.h"
+#include "run/run_lines.h"
 
-enum { LINE_CAP = 1 << 16, CHUNK_BYTES = 1 << 16, JOB_BYTES = 1 << 20, PLAN_BYTES = 16 << 20,
+enum { JOB_BYTES = 1 << 20, PLAN_BYTES = 16 << 20,
 	PAGE_BYTES = 16 << 20 };
 
 static void take_time(struct hd_story_time *time, double t_s)
@@ -36,8 +37,9 @@ static void take_workers(struct hd_story *s, uint32_t n)
 	s->workers_last = n;
 }
 
-static void take_metrics(struct hd_story *s, const struct hd_json *line)
+static void take_metrics(void *self, const struct hd_json *line)
 {
+	struct hd_story *s = self;
 	const struct { const char *key; struct hd_curve *curve; } curves[] = { { "lr", &s->lr },
 		{ "gnorm", &s->gnorm }, { "step_ms", &s->step_ms } };
 	const struct hd_json *digest = hd_json_find(line, "digest");
@@ -128,8 +130,9 @@ static void take_eval(struct hd_story *s, const struct hd_json *line, uint64_t s
 	add_dot(&s->eval_accuracy, step, 100 * accuracy);
 }
 
-static void take_event(struct hd_story *s, const struct hd_json *line)
+static void take_event(void *self, const struct hd_json *line)
 {
+	struct hd_story *s = self;
 	struct hd_story_event *row = &s->event[s->nevents % HD_STORY_EVENTS];
 	const char *kind;
 	uint64_t step;
@@ -149,77 +152,6 @@ static void take_event(struct hd_story *s, const struct hd_json *line)
 		take_eval(s, line, step);
 	if (!strcmp(kind, "paid"))
 		(void)hd_paid_read(&s->paid, line, "ms", "nano_usd");   /* only whole */
-}
-
-struct report_lines {
-	char line[LINE_CAP];
-	size_t len;
-	bool too_long;
-	struct hd_arena arena;                    /* of the line */
-	struct hd_story *story;
-	void (*take)(struct hd_story *, const struct hd_json *);
-};
-
-static void end_line(struct report_lines *l)
-{
-	const struct hd_json *json;
-
-	if (l->too_long || (l->len && hd_json_parse(&l->arena, "line", l->line, l->len, &json, NULL)))
-		l->story->unreadable++;
-	else if (l->len)
-		l->take(l->story, json);
-	hd_arena_reset(&l->arena);
-	l->len = 0;
-	l->too_long = false;
-}
-
-static void feed(struct report_lines *l, const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (bytes[i] == '\n')
-			end_line(l);
-		else if (l->len < LINE_CAP)
-			l->line[l->len++] = bytes[i];
-		else
-			l->too_long = true;
-	}
-}
-
-/* A file that is not there has no lines. */
-static enum hd_err read_lines(const struct hd_rundir *dir, const char *name, struct hd_story *story,
-	void (*take)(struct hd_story *, const struct hd_json *), struct hd_diag *diag)
-{
-	struct report_lines *l = hd_alloc(sizeof *l);
-	char path[HD_PATH_CAP], chunk[CHUNK_BYTES];
-	struct hd_file file = { 0 };
-	size_t got = 0;
-
-	if (!l)
-		return hd_fail(diag, HD_E_NOMEM, "no memory to read %s", name);
-	memset(l, 0, sizeof *l);
-	l->story = story;
-	l->take = take;
-	hd_arena_init(&l->arena, 0);
-	hd_rundir_path(dir, name, path, sizeof path);
-	struct hd_diag why = { "" };
-	enum hd_err err = hd_file_open(dir->fs, path, HD_OPEN_READ, &file, &why);
-	if (err) {
-		err = err == HD_E_NOTFOUND ? HD_OK : hd_fail(diag, err, "%s", why.text);
-		goto out;
-	}
-	do {
-		err = hd_file_read(&file, chunk, sizeof chunk, &got, diag);
-		if (!err)
-			feed(l, chunk, got);
-	} while (!err && got == sizeof chunk);
-	if (!err)
-		end_line(l);
-	enum hd_err closed = hd_file_close(&file, diag);
-	err = err ? err : closed;
-out:
-	hd_arena_finish(&l->arena);
-	hd_free(l);
-	return err;
 }
 
 /* ---- the page */
@@ -401,9 +333,9 @@ enum hd_err hd_report_write(const struct hd_rundir *dir, struct hd_diag *diag)
 	memset(s, 0, sizeof *s);
 	hd_arena_init(&arena, 4 * (size_t)PAGE_BYTES);
 	hd_text_init(&page, &arena);
-	enum hd_err err = read_lines(dir, "metrics.ndjson", s, take_metrics, diag);
+	enum hd_err err = hd_run_lines_read(dir, "metrics.ndjson", take_metrics, s, &s->unreadable, diag);
 	if (!err)
-		err = read_lines(dir, "events.ndjson", s, take_event, diag);
+		err = hd_run_lines_read(dir, "events.ndjson", take_event, s, &s->unreadable, diag);
 	if (err)
 		goto out;
 	if (hd_ending_look(dir->fs, dir->path, &s->ending, NULL))       /* no job.yaml: not said */
