@@ -1,9 +1,9 @@
 #!/bin/bash
-# embed_page.sh FOLDER INTO: a page's style, body and script as texts of C, with the hashes that its policy
-# names. The script is the files of FOLDER/order, one after the other, in one function: nothing of it is
-# global but what it puts there itself.
+# embed_page.sh FOLDER INTO NAME: a page's style, body and script as texts of C, hd_NAME_style and so on,
+# with the hashes that its policy names. The script is the files of FOLDER/order, one after the other, in one
+# function: nothing of it is global but what it puts there itself.
 set -eu -o pipefail
-folder=$1 into=$2
+folder=$1 into=$2 name_of_page=$3
 
 text()          # NAME, text on stdin: as bytes, for a text has no escapes then and no longest line
 {
@@ -35,8 +35,8 @@ for part in style body script; do
 	case $content in
 	*'</script'*|*'</style'*) echo "embed_page.sh: the $part ends its own element" >&2; exit 1 ;;
 	esac
-	printf %s "$content" | text "hd_viewer_$part"
+	printf %s "$content" | text "hd_${name_of_page}_$part"
 	[ $part = body ] ||
-		echo "#define HD_VIEWER_${part^^}_HASH \"$(printf %s "$content" | hash_of)\""
+		echo "#define HD_${name_of_page^^}_${part^^}_HASH \"$(printf %s "$content" | hash_of)\""
 done >"$into.tmp"
 mv "$into.tmp" "$into"

@@ -1,12 +1,13 @@
-# gen/hd_viewer_page.h: the source of the timeline's page (src/timeline/page), put into the program as texts.
-function(hd_viewer_page out)
-  set(folder ${CMAKE_SOURCE_DIR}/src/timeline/page)
-  set(made ${CMAKE_BINARY_DIR}/gen/hd_viewer_page.h)
+# gen/hd_viewer_page.h, gen/hd_report_page.h: the source of the timeline's page (src/timeline/page) and of
+# that of several runs (src/run/page), put into the program as texts.
+function(hd_embedded_page name folder out)
+  set(folder ${CMAKE_SOURCE_DIR}/src/${folder})
+  set(made ${CMAKE_BINARY_DIR}/gen/hd_${name}_page.h)
   file(GLOB parts CONFIGURE_DEPENDS ${folder}/*.js ${folder}/*.css ${folder}/*.html ${folder}/order)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/gen)
   add_custom_command(OUTPUT ${made}
-    COMMAND bash ${CMAKE_SOURCE_DIR}/cmake/embed_page.sh ${folder} ${made}
-    DEPENDS ${parts} ${CMAKE_SOURCE_DIR}/cmake/embed_page.sh COMMENT "the timeline's page" VERBATIM)
+    COMMAND bash ${CMAKE_SOURCE_DIR}/cmake/embed_page.sh ${folder} ${made} ${name}
+    DEPENDS ${parts} ${CMAKE_SOURCE_DIR}/cmake/embed_page.sh COMMENT "the page ${name}" VERBATIM)
   set(${out} ${made} PARENT_SCOPE)
 endfunction()
 

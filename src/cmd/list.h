@@ -41,6 +41,7 @@
 	X(user_revoke) \
 	X(status) \
 	X(top) \
+	X(report) \
 	X(ckpt_ls) \
 	X(ckpt_show) \
 	X(ckpt_verify) \
