@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/philox.h"
+#include "data/augment.h"
 #include "tests/data_files.h"
 
 enum { DOCUMENTS = 40, PIECES = 400 };
@@ -202,6 +203,38 @@ static void no_label_crosses_a_document(void **state)
 	hd_dataset_destroy(set);
 }
 
+/* Documents of 3, 6 and 2 tokens again. */
+static void positions_begin_again_and_fillers_are_hidden(void **state)
+{
+	static const uint64_t at[] = { 0, 3, 9, 11 };
+	static const int32_t fit[3][2][4] = { { { 0, 1, 2, 0 }, { 1, 1, 1, 0 } }, { { 0, 1, 2, 3 }, { 1, 1, 1,
+		1 } },
+		{ { 0, 1, 0, 1 }, { 1, 1, 1, 1 } } };
+	const struct hd_data_want want[] = { { "position_ids", HD_I32, 1, { 4 }, 4 }, { "attention_mask",
+		HD_I32, 1, { 4 },
+		0 } };
+	struct hd_data_spec spec = spec_of(HD_PACKING_FIT);
+	int32_t got[4][4];
+	void *out[] = { got[0], got[1], got[2], got[3] };
+
+	(void)state;
+	put_tokens("d/t.bin", 11);
+	put_boundaries("d/t.at", at, 4);
+	spec.want = want;
+	spec.nwant = 2;
+	struct hd_dataset *set = open_set(&sim.fs, spec);
+	assert_true(set->nfields == 4 && !strcmp(set->field[2].name, "attention_mask"));
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(hd_dataset_read(set, 0, i, HD_NO_EPOCH, out, NULL), HD_OK);
+		assert_memory_equal(got[3], fit[i][0], sizeof got[3]);
+		assert_memory_equal(got[2], fit[i][1], sizeof got[2]);
+	}
+	hd_dataset_destroy(set);
+	spec.want = (struct hd_data_want[]){ { "position_ids", HD_I32, 1, { 4 }, 3 } };
+	spec.nwant = 1;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "the model knows 3 positions, its samples have 4 tokens");
+}
+
 static void several_files_have_boundaries_each(void **state)
 {
 	static const uint64_t one[] = { 0, 3 }, two[] = { 0, 2, 5 };
@@ -251,6 +284,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_stand_where_a_plain_scan_puts_them),
 		cmocka_unit_test_setup_teardown(no_label_crosses_a_document, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(positions_begin_again_and_fillers_are_hidden, set_up,
+		tear_down),
 		cmocka_unit_test_setup_teardown(several_files_have_boundaries_each, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(boundaries_that_are_none_are_refused, set_up, tear_down),
 	};

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "data/named.h"
 #include "data/packing.h"
 #include "data/stream_int.h"
 
@@ -46,7 +47,8 @@ static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *pie
 
 /* ---- packed: documents that begin where another file says ---- */
 
-struct token_set { struct hd_token_stream stream; struct hd_packing packing; };
+/* mask, positions: fields, where the model reads them; 0: it does not */
+struct token_set { struct hd_token_stream stream; struct hd_packing packing; uint32_t mask, positions; };
 
 /* The boundaries of each token file (token_write.h), in the order of these, behind one another: where each
  * document begins in the joined tokens. */
@@ -107,6 +109,23 @@ static enum hd_err open_boundaries(struct token_set *set, const struct hd_data_s
 		hd_fail(diag, HD_E_NOMEM, "no memory for %llu boundaries", (unsigned long long)n);
 }
 
+/* What only the packing knows of a sample: where documents begin again, and what fills it up. */
+static enum hd_err add_named(struct token_set *set, const struct hd_data_spec *spec, const char *name,
+	uint32_t *field, struct hd_diag *diag)
+{
+	const struct hd_data_want *want = hd_want_find(spec, name);
+	const bool positions = !strcmp(name, HD_POSITIONS_NAME);
+
+	if (!want || want->dtype != HD_I32 || hd_want_elems(want) != spec->context)
+		return HD_OK;                                /* named.h refuses it, or makes it */
+	if (positions && want->bound && spec->context > want->bound)
+		return hd_fail(diag, HD_E_INPUT, "the model knows %lld positions, its samples have %u "
+			"tokens: give it more "
+			"(model.args positions)", (long long)want->bound, spec->context);
+	*field = set->stream.reader.set.nfields;
+	return hd_field_add(&set->stream.reader, want->name, HD_I32, want->rank, want->dim, diag);
+}
+
 static enum hd_err fill_packed(struct token_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	struct hd_reader *reader = &set->stream.reader;
@@ -127,7 +146,9 @@ static enum hd_err fill_packed(struct token_set *set, const struct hd_data_spec 
 	if ((err = hd_packing_make(&set->packing, &reader->arena, spec->pack, spec->context, begin,
 		ndocuments, diag)) ||
 		(err = hd_field_add(reader, "x", HD_I32, 1, &dim, diag)) ||
-		(err = hd_field_add(reader, "y", HD_I32, 1, &dim, diag)))
+		(err = hd_field_add(reader, "y", HD_I32, 1, &dim, diag)) ||
+		(err = add_named(set, spec, HD_MASK_NAME, &set->mask, diag)) ||
+		(err = add_named(set, spec, HD_POSITIONS_NAME, &set->positions, diag)))
 		return err;
 	reader->set.hash = hd_sources_hash(reader);
 	reader->set.count = set->packing.nsamples;
@@ -162,6 +183,29 @@ static enum hd_err read_packed(const struct token_set *set, uint64_t sample, int
 	return err;
 }
 
+/* Positions count from 0 in each piece. */
+static void put_named(const struct token_set *set, uint64_t sample, void *const *out)
+{
+	const struct hd_packing *p = &set->packing;
+	int32_t *mask = set->mask ? out[set->mask] : NULL, *positions = set->positions ? out[set->positions] :
+		NULL;
+	uint32_t at = 0;
+
+	for (uint64_t i = p->first[sample]; i < p->first[sample + 1]; i++)
+		for (uint32_t j = 0; j < p->piece[i].len; j++, at++) {
+			if (mask)
+				mask[at] = 1;
+			if (positions)
+				positions[at] = (int32_t)j;
+		}
+	for (; at < set->stream.context; at++) {
+		if (mask)
+			mask[at] = 0;
+		if (positions)
+			positions[at] = 0;
+	}
+}
+
 static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	struct token_set *set = (struct token_set *)reader;
@@ -185,7 +229,9 @@ static enum hd_err tokens_read(const struct hd_dataset *dataset, uint32_t split,
 
 	if (!set->packing.nsamples)
 		return hd_token_stream_read(dataset, split, index, out, diag);
-	return read_packed(set, hd_split_id(&set->stream.reader, split, index), out[0], out[1], diag);
+	const uint64_t sample = hd_split_id(&set->stream.reader, split, index);
+	put_named(set, sample, out);
+	return read_packed(set, sample, out[0], out[1], diag);
 }
 
 const struct hd_reader_ops hd_reader_tokens = {
