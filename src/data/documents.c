@@ -129,7 +129,8 @@ static enum hd_err read_ahead(struct hd_documents *d, struct hd_diag *diag)
 {
 	size_t got;
 
-	memmove(d->ahead, d->ahead + d->ahead_at, d->ahead_len - d->ahead_at);
+	if (d->ahead)
+		memmove(d->ahead, d->ahead + d->ahead_at, d->ahead_len - d->ahead_at);
 	d->ahead_len -= d->ahead_at;
 	d->ahead_at = 0;
 	if (d->ahead_len > d->document_cap)
@@ -151,7 +152,7 @@ static enum hd_err take_line(struct hd_documents *d, bool *found, struct hd_diag
 	enum hd_err err;
 
 	for (*found = false; ; ) {
-		const uint8_t *from = d->ahead + d->ahead_at;
+		const uint8_t *from = d->ahead ? d->ahead + d->ahead_at : NULL;
 		const size_t left = d->ahead_len - d->ahead_at;
 		const uint8_t *end = left > looked ? memchr(from + looked, '\n', left - looked) : NULL;
 		if (!end && !d->ended) {
