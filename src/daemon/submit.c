@@ -20,6 +20,7 @@ static enum hd_err find_files(struct hd_job *job, const char *folder, struct hd_
 	struct hd_diag *diag)
 {
 	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_BOUNDARIES,
+		HD_JOB_TOKENIZER,
 		HD_JOB_NET_KEY, HD_JOB_REPLAY };
 
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

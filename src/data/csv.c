@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/near.h"
 #include "base/num.h"
-#include "data/reader_int.h"
+#include "data/texts.h"
 
 /* A table is parsed once, when it is opened: what a step reads is an array of numbers. For a model of tokens
  * these are the numbers of T columns, or the bytes of one column of text: the first T, then pads. */
@@ -22,6 +22,9 @@ struct csv_set {
 	uint32_t ncolumns, nelems;                       /* of "x": columns, elements */
 	union { float *number; int32_t *token; void *at; } x;    /* [nrows, nelems] */
 	bool text;
+	struct hd_texts texts;                           /* of a model of tokens */
+	uint32_t nfiles;                                 /* tables; a tokenizer comes behind */
+	char *cell[2]; size_t len[2];                    /* of a tokenizer: the texts of the record at hand */
 	uint64_t ncut;                                   /* texts that are longer than T */
 	float *target; int32_t *label;                   /* [nrows] the one that the loss wants */
 	uint64_t nrows, row;                             /* row: the one being read */
@@ -130,15 +133,20 @@ static enum hd_err add_x(struct csv_set *set, const struct hd_data_spec *spec, s
 	const char *name = set->reader.source[0].name;
 
 	set->nelems = spec->context ? spec->context : set->ncolumns;
-	set->text = spec->context && set->ncolumns == 1 && spec->context != 1;
+	set->text = spec->context && (spec->tokenizer ? set->ncolumns <= 2 :
+		set->ncolumns == 1 && spec->context != 1);
 	if (!spec->context)
 		return hd_field_add_x(&set->reader, spec, HD_F32, 1, &columns, name, diag);
 	if (!set->text && set->ncolumns != spec->context)
 		return hd_fail(diag, HD_E_INPUT,
 			"%s has %u columns for \"x\", the model reads %u tokens: let data.columns name one "
-			"column of text, or %u of "
+			"column of text (two with data.tokenizer), or %u of "
 			"token numbers", name, set->ncolumns, spec->context, spec->context);
-	return hd_field_add(&set->reader, "x", HD_I32, 1, &context, diag);
+	for (uint32_t i = 0; i < 2 && spec->tokenizer; i++)
+		if (!(set->cell[i] = hd_arena_take(&set->reader.arena, HD_CSV_FIELD + 1, 1)))
+			return hd_fail(diag, HD_E_NOMEM, "no memory for a text");
+	enum hd_err err = hd_texts_open(&set->texts, &set->reader, spec, diag);
+	return err ? err : hd_field_add(&set->reader, "x", HD_I32, 1, &context, diag);
 }
 
 /* What each column is for: the label first, so that the others are what remains. */
@@ -187,13 +195,13 @@ static enum hd_err put_text(struct csv_set *set, const struct hd_data_spec *spec
 	int32_t *out = set->x.token + set->row * context;
 
 	set->ncut += csv->len > context;
-	if (n < context && spec->pad < 0)
+	if (n < context && spec->pad < 0 && !set->texts.mask)
 		return at_field(csv, diag,
 			"a text of %zu bytes, the model reads %u tokens: name a token to fill it up "
 			"(model.args pad: 256, vocab: 257)", n,
 			context);
 	for (size_t i = 0; i < context; i++) {
-		out[i] = i < n ? (unsigned char)csv->text[i] : spec->pad;
+		out[i] = i < n ? (unsigned char)csv->text[i] : spec->pad < 0 ? 0 : spec->pad;
 		if (i < n && bound && (uint32_t)out[i] >= bound)
 			return at_field(csv, diag,
 				"byte %zu of the text is %d, the model knows tokens from 0 to %u: give it a "
@@ -205,7 +213,27 @@ static enum hd_err put_text(struct csv_set *set, const struct hd_data_spec *spec
 				"another model.args pad, as 256",
 				i + 1, out[i]);
 	}
+	hd_texts_note(&set->texts, set->row, (uint32_t)n);
 	return HD_OK;
+}
+
+/* Kept until the record ends. */
+static void keep_text(struct csv_set *set, const struct hd_csv *csv, int32_t role)
+{
+	memcpy(set->cell[role], csv->text, csv->len);
+	set->len[role] = csv->len;
+}
+
+static enum hd_err put_tokens(struct csv_set *set, const struct hd_csv *csv, uint64_t line,
+	struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	bool cut = false;
+	enum hd_err err = hd_texts_put(&set->texts, set->row, (const char *const *)set->cell, set->len,
+		set->ncolumns, set->x.token + set->row * set->nelems, NULL, &cut, &why);
+
+	set->ncut += cut;
+	return err ? hd_fail(diag, err, "%s:%" PRIu64 ": %s", csv->name, line, why.text) : HD_OK;
 }
 
 static enum hd_err put_token(struct csv_set *set, const struct hd_data_spec *spec, const struct hd_csv *csv,
@@ -237,6 +265,10 @@ static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spe
 			role == LABEL ? "" : ", or leave the column out of data.columns");
 	if (role == LABEL && !spec->float_target)
 		return put_label(set, spec, csv, diag);
+	if (role != LABEL && set->texts.tokenizer) {
+		keep_text(set, csv, role);
+		return HD_OK;
+	}
 	if (role != LABEL && set->text)
 		return put_text(set, spec, csv, diag);
 	if (role != LABEL && spec->context)
@@ -254,6 +286,7 @@ static enum hd_err put_value(struct csv_set *set, const struct hd_data_spec *spe
 static enum hd_err read_record(struct csv_set *set, const struct hd_data_spec *spec, struct hd_csv *csv,
 	struct hd_diag *diag)
 {
+	const uint64_t line = csv->line;
 	uint32_t n = 0;
 
 	for (csv->last = false; !csv->last; n++) {
@@ -267,7 +300,7 @@ static enum hd_err read_record(struct csv_set *set, const struct hd_data_spec *s
 	}
 	if (n < set->nnames)
 		return at_field(csv, diag, "the record ends after %u of %u fields", n, set->nnames);
-	return HD_OK;
+	return spec && set->texts.tokenizer ? put_tokens(set, csv, line, diag) : HD_OK;
 }
 
 static enum hd_err read_files(struct csv_set *set, const struct hd_data_spec *spec, struct hd_diag *diag)
@@ -276,7 +309,7 @@ static enum hd_err read_files(struct csv_set *set, const struct hd_data_spec *sp
 	enum hd_err err = HD_OK;
 
 	set->row = 0;
-	for (uint32_t i = 0; i < set->reader.nsources && !err; i++) {
+	for (uint32_t i = 0; i < set->nfiles && !err; i++) {
 		const struct hd_source *source = &set->reader.source[i];
 		hd_csv_init(&csv, source->bytes, source->len, source->name);
 		err = read_header(set, &csv, i == 0 && !set->nnames, diag);
@@ -334,6 +367,7 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 
 	if (!err)
 		err = hd_source_add_glob(reader, spec->path, diag);
+	set->nfiles = reader->nsources;
 	if (!err)
 		err = read_files(set, NULL, diag);
 	if (!err)
@@ -341,14 +375,18 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	enum hd_dtype y = spec->float_target ? HD_F32 : HD_I32;
 	if (err || (err = add_x(set, spec, diag)) != HD_OK
 	    || (err = hd_field_add(reader, "y", y, spec->float_target, &one, diag)) != HD_OK
+	    || (spec->context && (err = hd_texts_fields(&set->texts, reader, spec, set->nrows,
+		diag)) != HD_OK)
 	    || (err = take_memory(set, spec, diag)) != HD_OK || (err = read_files(set, spec, diag)) != HD_OK
 	    || (err = hd_split_hashed(reader, spec, set->nrows, diag)) != HD_OK)
 		return err;
+	hd_texts_finish(&set->texts);
 	reader->set.count = set->nrows;
 	reader->set.hash = hd_sources_hash(reader);
 	if (set->text)
-		hd_reader_about(reader, "%" PRIu64 " texts, %" PRIu64 " of them cut at %u bytes, %s",
-			set->nrows, set->ncut, spec->context, spec->path);
+		hd_reader_about(reader, "%" PRIu64 " texts, %" PRIu64 " of them cut at %u %s, %s",
+			set->nrows, set->ncut, spec->context, spec->tokenizer ? "tokens" : "bytes",
+			spec->path);
 	else
 		hd_reader_about(reader, "%" PRIu64 " records of %u columns, %s", set->nrows, set->ncolumns,
 			spec->path);
@@ -373,7 +411,15 @@ static enum hd_err csv_read(const struct hd_dataset *dataset, uint32_t split, ui
 		*(float *)out[1] = set->target[id];
 	else
 		*(int32_t *)out[1] = set->label[id];
+	hd_texts_read(&set->texts, id, out);
 	return HD_OK;
+}
+
+static void csv_destroy(struct hd_dataset *dataset)
+{
+	if (dataset)
+		hd_texts_finish(&((struct csv_set *)dataset)->texts);
+	hd_reader_destroy(dataset);
 }
 
 const struct hd_reader_ops hd_reader_csv = {
@@ -381,5 +427,5 @@ const struct hd_reader_ops hd_reader_csv = {
 	.about =
 	"table with a header row (RFC 4180): numbers, or a text for a model of tokens, and a label, the "
 	"last column unless data.label names it",
-	.open = csv_open, .read = csv_read, .destroy = hd_reader_destroy,
+	.open = csv_open, .read = csv_read, .destroy = csv_destroy,
 };

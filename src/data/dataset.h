@@ -65,6 +65,8 @@ struct hd_data_spec {
 	const char *const *class; uint32_t nclasses;
 	/* tokens: how documents are packed into samples, and the file that says where they begin */
 	enum hd_packing_how pack; const char *boundaries;
+	/* csv, jsonl, parquet: the file that makes tokens of texts (texts.h); NULL: their bytes are tokens */
+	const char *tokenizer;
 	/* what the model reads beside x and y, in its order */
 	const struct hd_data_want *want; uint32_t nwant;
 	/* how other places than files are read; NULL: the defaults */

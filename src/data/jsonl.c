@@ -90,9 +90,10 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 		return hd_fail(diag, HD_E_INVAL, "data.kind jsonl needs a file: set data.path");
 	if ((err = hd_source_add_glob(reader, spec->path, diag)) || (err = read_names(rows, spec, diag)))
 		return err;
-	for (uint32_t i = 0; i < reader->nsources; i++)
+	const uint32_t nfiles = reader->nsources;        /* a tokenizer comes behind */
+	for (uint32_t i = 0; i < nfiles; i++)
 		nrows += count_lines(&reader->source[i]);
-	for (uint32_t i = 0; i < reader->nsources && !err; i++)
+	for (uint32_t i = 0; i < nfiles && !err; i++)
 		err = read_file(rows, spec, &reader->source[i], nrows, diag);
 	if (!err && rows->row != rows->nrows)
 		err = hd_fail(diag, HD_E_INTEGRITY, "%s was written to while it was read", spec->path);
@@ -109,5 +110,5 @@ const struct hd_reader_ops hd_reader_jsonl = {
 	.name = "jsonl",
 	.about =
 	"JSON Lines: numbers, lists of numbers, texts by the paths of data.columns, and a label",
-	.open = jsonl_open, .read = hd_rows_read, .destroy = hd_reader_destroy,
+	.open = jsonl_open, .read = hd_rows_read, .destroy = hd_rows_destroy,
 };

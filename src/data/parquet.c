@@ -70,7 +70,8 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 	if ((err = hd_source_add_glob(reader, spec->path, diag)) || (err = open_files(set, &nrows, diag)) ||
 		(err = take_names(&set->rows, spec, &set->file[0], diag)))
 		return err;
-	for (uint32_t i = 0; i < reader->nsources && !err; i++)
+	const uint32_t nfiles = reader->nsources;        /* a tokenizer comes behind */
+	for (uint32_t i = 0; i < nfiles && !err; i++)
 		err = read_file(set, spec, &set->file[i], nrows, diag);
 	return err ? err : hd_rows_end(&set->rows, spec, diag);
 }
@@ -85,5 +86,5 @@ const struct hd_reader_ops hd_reader_parquet = {
 	.name = "parquet",
 	.about =
 	"Apache Parquet: numbers, lists of numbers, texts by the paths of data.columns, and a label",
-	.open = parquet_open, .read = hd_rows_read, .destroy = hd_reader_destroy,
+	.open = parquet_open, .read = hd_rows_read, .destroy = hd_rows_destroy,
 };

@@ -160,7 +160,14 @@ static enum hd_err add_tokens(struct hd_row_set *rows, const struct hd_data_spec
 			rows->ncolumns,
 			spec->context, spec->context);
 	rows->nelems = spec->context;
-	return hd_field_add(&rows->reader, "x", HD_I32, 1, &context, diag);
+	if (spec->tokenizer && (rows->form != HD_ROWS_TEXT || rows->ncolumns > 2))
+		return hd_rows_bad(rows, 0, &cells[0], place, diag,
+			"data.tokenizer takes one text, or two: name them in data.columns");
+	if (spec->tokenizer && learns_next(spec) && rows->nnames > rows->ncolumns)
+		return hd_rows_bad(rows, rows->ncolumns, &cells[0], place, diag,
+			"with data.tokenizer the label of a token is the next one: leave data.label out");
+	enum hd_err err = hd_texts_open(&rows->texts, &rows->reader, spec, diag);
+	return err ? err : hd_field_add(&rows->reader, "x", HD_I32, 1, &context, diag);
 }
 
 static enum hd_err add_target(struct hd_row_set *rows, const struct hd_data_spec *spec,
@@ -235,6 +242,8 @@ enum hd_err hd_rows_begin(struct hd_row_set *rows, const struct hd_data_spec *sp
 		err = add_labels(rows, spec, rows->nnames > rows->ncolumns ? &first[rows->ncolumns] : NULL,
 			place,
 			diag);
+	if (!err && spec->context)
+		err = hd_texts_fields(&rows->texts, &rows->reader, spec, nrows, diag);
 	return err ? err : take_memory(rows, diag);
 }
 
@@ -246,6 +255,7 @@ enum hd_err hd_rows_end(struct hd_row_set *rows, const struct hd_data_spec *spec
 	char cut[64] = "";
 
 	assert(rows->row == rows->nrows);
+	hd_texts_finish(&rows->texts);
 	reader->set.count = rows->nrows;
 	reader->set.hash = hd_sources_hash(reader);
 	if (rows->ncut)
@@ -254,6 +264,13 @@ enum hd_err hd_rows_end(struct hd_row_set *rows, const struct hd_data_spec *spec
 	hd_reader_about(reader, "%" PRIu64 " rows of %u column%s%s, %s", rows->nrows, rows->ncolumns,
 		rows->ncolumns == 1 ? "" : "s", cut, spec->path);
 	return hd_split_hashed(reader, spec, rows->nrows, diag);
+}
+
+void hd_rows_destroy(struct hd_dataset *set)
+{
+	if (set)
+		hd_texts_finish(&((struct hd_row_set *)set)->texts);
+	hd_reader_destroy(set);
 }
 
 enum hd_err hd_rows_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
@@ -265,5 +282,6 @@ enum hd_err hd_rows_read(const struct hd_dataset *set, uint32_t split, uint64_t 
 	(void)diag;
 	memcpy(out[0], rows->x.number + id * rows->nelems, rows->nelems * sizeof *rows->x.number);
 	memcpy(out[1], rows->y.number + id * rows->nlabels, rows->nlabels * sizeof *rows->y.number);
+	hd_texts_read(&rows->texts, id, out);
 	return HD_OK;
 }

@@ -22,12 +22,15 @@
  *    -1, but where the text was cut.
  * 5. For a loss on numbers: one or a list, as many in each row.
  *
+ * 6. With data.tokenizer a text, or two, are its tokens (texts.h); labels of each token are the next ones.
+ *
  * Ownership and threads: as hd_reader. */
 #ifndef HD_DATA_ROWS_INT_H
 #define HD_DATA_ROWS_INT_H
 
 #include "data/reader_int.h"
 #include "data/row.h"
+#include "data/texts.h"
 
 enum hd_rows_form { HD_ROWS_NUMBERS, HD_ROWS_TEXT, HD_ROWS_TOKENS };
 
@@ -44,6 +47,7 @@ struct hd_row_set {
 	uint64_t nelems, nlabels;                        /* of a sample's "x", of its "y" */
 	union { float *number; int32_t *token; void *at; } x;    /* [nrows, nelems] */
 	union { float *number; int32_t *label; void *at; } y;    /* [nrows, nlabels] */
+	struct hd_texts texts;                           /* of a model of tokens */
 	uint64_t nrows, row, ncut;                       /* row: the one to put next */
 };
 
@@ -59,6 +63,7 @@ HD_MUST_USE enum hd_err hd_rows_put(struct hd_row_set *rows, const struct hd_dat
 /* Splits, hash and the line for users, when all rows were put. */
 HD_MUST_USE enum hd_err hd_rows_end(struct hd_row_set *rows, const struct hd_data_spec *spec,
 	struct hd_diag *diag);
+void hd_rows_destroy(struct hd_dataset *set);
 enum hd_err hd_rows_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
 	struct hd_diag *diag);
 

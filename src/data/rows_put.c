@@ -124,7 +124,7 @@ static enum hd_err fill_up(const struct row_put *p, struct row_tokens *t, bool n
 	p->rows->ncut += t->n > p->spec->context;
 	if (t->n >= p->spec->context)
 		return HD_OK;
-	if (pad < 0 && next)
+	if (pad < 0 && (next || p->rows->texts.mask))
 		pad = 0;
 	if (pad < 0)
 		return BAD(p, "%" PRIu64 " tokens, the model reads %u: name a token to fill it up "
@@ -200,6 +200,34 @@ static enum hd_err put_labels(const struct row_put *p, int32_t *out)
 
 /* ---- a row ---- */
 
+static enum hd_err put_texts(struct row_put *p, const struct hd_row_cell *cells)
+{
+	struct hd_row_set *rows = p->rows;
+	const char *text[2] = { NULL };
+	size_t len[2] = { 0 };
+	struct hd_diag why = { "" };
+	bool cut = false;
+
+	for (p->column = 0; p->column < rows->ncolumns; p->column++) {
+		p->cell = &cells[p->column];
+		if (p->cell->kind == HD_ROW_NONE)
+			return hd_rows_no_value(rows, p->column, p->cell, p->place, p->diag);
+		if (p->cell->kind != HD_ROW_TEXT)
+			return BAD(p, "numbers where the first row has a text");
+		text[p->column] = p->cell->text;
+		len[p->column] = p->cell->len;
+	}
+	p->column = 0;
+	p->cell = &cells[0];
+	const bool next = rows->nnames == rows->ncolumns;
+	enum hd_err err = hd_texts_put(&rows->texts, rows->row, text, len, rows->ncolumns,
+		rows->x.token + rows->row * rows->nelems,
+		next ? rows->y.label + rows->row * rows->nlabels : NULL, &cut, &why);
+	rows->ncut += cut;
+	return err == HD_E_INPUT ? BAD(p, "%s", why.text) : err ? hd_fail(p->diag, err, "%s", why.text) :
+		HD_OK;
+}
+
 static enum hd_err put_x(struct row_put *p, const struct hd_row_cell *cells, struct row_tokens *t)
 {
 	struct hd_row_set *rows = p->rows;
@@ -228,16 +256,23 @@ enum hd_err hd_rows_put(struct hd_row_set *rows, const struct hd_data_spec *spec
 	assert(rows->row < rows->nrows);
 	struct row_tokens t = { .out = rows->x.token + rows->row * rows->nelems, .next = NO_LABEL };
 	int32_t *y = rows->y.label + rows->row * rows->nlabels;
-	enum hd_err err = put_x(&p, cells, &t);
+	enum hd_err err = rows->texts.tokenizer ? put_texts(&p, cells) : put_x(&p, cells, &t);
 	if (err)
 		return err;
 	p.column = 0;
 	p.cell = &cells[0];
-	if (rows->form != HD_ROWS_NUMBERS && (err = fill_up(&p, &t, !spec->one_label && !spec->float_target)))
+	if (rows->texts.tokenizer)
+		t.n = spec->context;
+	else if (rows->form != HD_ROWS_NUMBERS && (err = fill_up(&p, &t, !spec->one_label &&
+		!spec->float_target)))
 		return err;
 	p.column = rows->ncolumns;
 	p.cell = &cells[p.column];
-	if (!labels)
+	if (!rows->texts.tokenizer)
+		hd_texts_note(&rows->texts, rows->row, t.n < spec->context ? (uint32_t)t.n : spec->context);
+	if (!labels && rows->texts.tokenizer)
+		err = HD_OK;                      /* put_texts() did */
+	else if (!labels)
 		put_next(&p, &t, y);
 	else if (p.cell->kind == HD_ROW_NONE)
 		err = hd_rows_no_value(rows, p.column, p.cell, place, diag);

@@ -517,6 +517,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		.class = class, .nclasses = names_of(job, HD_JOB_CLASSES, class),
 		.pack = (enum hd_packing_how)hd_job_int(job, HD_JOB_PACK),
 		.boundaries = text_or_none(job, HD_JOB_BOUNDARIES),
+		.tokenizer = text_or_none(job, HD_JOB_TOKENIZER),
 		.store = &store,
 	};
 

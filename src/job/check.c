@@ -228,6 +228,7 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_PACK,       HD_JOB_DATA_KIND, "tokens" },
 	{ HD_JOB_BOUNDARIES, HD_JOB_PACK,      "order|fit" },
 	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv|jsonl|parquet" },
+	{ HD_JOB_TOKENIZER,  HD_JOB_DATA_KIND, "csv|jsonl|parquet" },
 	{ HD_JOB_PRODUCTS,   HD_JOB_KERNELS,   "auto|portable" },
 	{ HD_JOB_MODE,       HD_JOB_DATA_KIND, "graph" },
 	{ HD_JOB_STALENESS,  HD_JOB_MODE,      "exact|bounded|replay" },
@@ -440,6 +441,7 @@ static enum hd_err check_ckpt_dir(struct hd_job_reader *reader)
 static enum hd_err check_available(struct hd_job_reader *reader)
 {
 	static const enum hd_job_key paths[] = { HD_JOB_CKPT_DIR, HD_JOB_WEIGHTS, HD_JOB_REPLAY,
+		HD_JOB_TOKENIZER,
 		HD_JOB_DATA_CACHE };
 	const struct hd_job *job = reader->job;
 	char dotted[HD_DOTTED_CAP];

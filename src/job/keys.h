@@ -47,6 +47,7 @@ X(LABEL,      "data",  "label",     TEXT, 2, "auto",   "auto", 0, 0, "csv, jsonl
 X(CLASSES,    "data",  "classes",   NAMES, 2, "[]",    "", 0, 0, "csv, jsonl, parquet: what the label's classes are called, in order; none: they are numbers from 0")
 X(PACK,       "data",  "pack",      WORD, 2, "none",   "none|order|fit", 0, 0, "tokens: documents in samples that no label crosses; order: one behind the other; fit: each piece in the first sample with room for it; none: cut anywhere")
 X(BOUNDARIES, "data",  "boundaries", TEXT, 0, "none",  "none", 0, 0, "tokens: what `heddle data tokenize --boundaries` wrote, a file for each of data.path; data.pack reads it")
+X(TOKENIZER,  "data",  "tokenizer", FILE, 2, "none",   "none", 0, 0, "csv, jsonl, parquet: a published tokenizer.json that makes tokens of texts, two of a pair, cut and filled up to the model's context")
 X(SPLIT,      "data",  "split",     SPLIT, 1, "{train: 0.9, valid: 0.1}", "train|valid", 0, 1, "shares of the samples; text and tokens: valid is the last part")
 X(SPLIT_SEED, "data",  "split_seed", INT, 2, "0",      "auto", 0, 0x1p63, "idx, cifar, csv, jsonl, parquet, npy, webdataset, records: keys which samples are train and which valid, whatever job.seed is; auto: job.seed")
 X(ORDER,      "data",  "order",     WORD, 1, "shuffle", "shuffle|sequential|blocks", 0, 0, "order of the samples, a function of seed and step")

@@ -23,6 +23,7 @@ void hd_job_files_from(struct hd_job *job, struct hd_fs *fs, const char *folder,
 	struct hd_arena *arena)
 {
 	static const int files[] = { HD_JOB_MODEL, HD_JOB_WEIGHTS, HD_JOB_DATA_PATH, HD_JOB_BOUNDARIES,
+		HD_JOB_TOKENIZER,
 		HD_JOB_NET_KEY, HD_JOB_REPLAY };
 	struct hd_text at;
 

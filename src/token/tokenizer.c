@@ -10,6 +10,7 @@
 #include "token/model.h"
 #include "token/normalize.h"
 #include "token/post.h"
+#include "token/row_int.h"
 #include "token/pretokenize.h"
 #include "token/read.h"
 
@@ -24,6 +25,7 @@ struct hd_tokenizer {
 	struct hd_decoders decoders;
 	uint32_t size;
 	bool truncates, pads;
+	struct hd_token_fill fill;        /* row.c */
 };
 
 struct hd_token_work {
@@ -74,6 +76,8 @@ static enum hd_err read_parts(struct hd_tokenizer *t, const struct hd_json *json
 		return err;
 	t->truncates = !hd_token_is_null(hd_json_find(json, "truncation"));
 	t->pads = !hd_token_is_null(hd_json_find(json, "padding"));
+	if ((err = hd_token_fill_read(&t->fill, json, diag)))
+		return err;
 	t->model.maps_bytes = t->pres.maps_bytes;
 	return hd_decoders_read(&t->decoders, hd_json_find(json, "decoder"), &t->arena, diag);
 }
@@ -284,6 +288,48 @@ enum hd_err hd_tokenizer_encode(struct hd_token_work *w, const char *name, const
 			err = hd_token_ids_add(ids, post->at[i], &why);
 	}
 	return err ? hd_fail(diag, err, "%s: %s", name, why.text) : HD_OK;
+}
+
+static enum hd_err encode_texts(struct hd_token_work *w, const char *name, const char *const text[2],
+	const size_t len[2], uint32_t ntexts, struct hd_token_ids own[2], struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < ntexts; i++) {
+		if ((err = check_text(name, text[i], len[i], diag)))
+			return err;
+		if ((err = cut(w, (const uint8_t *)text[i], len[i], &why)) || (err = put_words(w, &own[i],
+			&why)))
+			return hd_fail(diag, err, "%s: %s", name, why.text);
+	}
+	return HD_OK;
+}
+
+enum hd_err hd_tokenizer_row(struct hd_token_work *w, const char *name, const char *const text[2],
+	const size_t len[2], uint32_t ntexts, uint32_t most, uint32_t pad, struct hd_token_row *row,
+	struct hd_diag *diag)
+{
+	const struct hd_tokenizer *t = w->tokenizer;
+	const struct hd_token_slots *slots = ntexts > 1 ? &t->post.pair : &t->post.single;
+	struct hd_token_ids own[2] = { { 0 }, { 0 } };
+	enum hd_err err = encode_texts(w, name, text, len, ntexts, own, diag);
+
+	if (!err)
+		err = hd_token_fill_row(&t->fill, slots, own, name, most, pad, row, diag);
+	hd_free(own[0].at);
+	hd_free(own[1].at);
+	return err;
+}
+
+uint32_t hd_tokenizer_pad(const struct hd_tokenizer *t)
+{
+	static const char *const pads[] = { "[PAD]", "<pad>", "<|pad|>" };
+	uint32_t id = t->fill.pad;
+
+	for (size_t i = 0; i < sizeof pads / sizeof *pads && id == HD_TOKEN_NONE; i++)
+		id = hd_tokenizer_find(t, pads[i]);
+	return id;
 }
 
 /* ---- decoding ---- */

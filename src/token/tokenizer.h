@@ -5,7 +5,7 @@
  *
  * 1. A file is understood completely or refused, with the place in it: hd_tokenizer_create() knows the parts
  *    that README.md lists. Dropout is refused, since it draws. What the file says of truncation and padding
- *    is not followed: hd_tokenizer_ignores() tells.
+ *    is followed by hd_tokenizer_row() alone, but for lengths: hd_tokenizer_ignores() tells.
  * 2. Text is valid UTF-8; anything else is HD_E_INPUT, with the byte.
  * 3. Equal texts give equal numbers, whatever was encoded before: caches hold results only.
  * 4. Limits: HD_TOKEN_VOCAB tokens, HD_TOKEN_TEXT bytes of one text.
@@ -46,6 +46,21 @@ void hd_token_work_destroy(struct hd_token_work *work);         /* takes NULL */
 /* Appends to `ids`. `special`: with what the post-processor adds. `name` is the text's, for messages. */
 HD_MUST_USE enum hd_err hd_tokenizer_encode(struct hd_token_work *work, const char *name, const void *text,
 	size_t len, bool special, struct hd_token_ids *ids, struct hd_diag *diag);
+/* A text, or a pair of texts, as one row of `most` tokens: with what the post-processor adds, cut and
+ * filled up at the sides that the file says (truncation, padding), else at the right. */
+struct hd_token_row {
+	uint32_t *id;                     /* [most] */
+	uint8_t *kind;                    /* [most] */
+	uint32_t first, n;                /* where what is no pad stands */
+	bool cut;
+};
+/* HD_E_INPUT also where what is added leaves no room. */
+HD_MUST_USE enum hd_err hd_tokenizer_row(struct hd_token_work *work, const char *name,
+	const char *const text[2], const size_t len[2], uint32_t ntexts, uint32_t most, uint32_t pad,
+	struct hd_token_row *row, struct hd_diag *diag);
+/* The token that fills up: the file's padding, or [PAD], <pad>, <|pad|>; HD_TOKEN_NONE: it has none. */
+uint32_t hd_tokenizer_pad(const struct hd_tokenizer *tokenizer);
+
 /* Appends to `text`; numbers that are no token are left out, as are special tokens with `skip`. Bytes that
  * are no UTF-8 become U+FFFD. */
 HD_MUST_USE enum hd_err hd_tokenizer_decode(struct hd_token_work *work, const uint32_t *ids, uint32_t n,
