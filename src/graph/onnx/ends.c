@@ -89,16 +89,18 @@ static enum hd_err dtype_of(struct hd_importer *im, const struct hd_onnx_val *v,
 	return HD_OK;
 }
 
-/* Data inputs are called x and y in a job, whatever the file says; node cases keep names. */
-static void name_input(const struct hd_importer *im, const struct hd_onnx_val *v, uint32_t index,
-	uint32_t count, char name[HD_MAX_NAME])
-{
-	bool mine = !strcmp(v->name, "x") || !strcmp(v->name, "y");
+/* The data inputs of a file: how many, and which of them a job calls x and y; HD_NONE: none. */
+struct data_inputs { uint32_t n, x, y; };
 
+/* Data inputs are called x and y in a job, whatever the file says, what else there is by its own name; node
+ * cases are numbered. */
+static void name_input(const struct hd_importer *im, const struct hd_onnx_val *v, uint32_t index,
+	const struct data_inputs *data, char name[HD_MAX_NAME])
+{
 	if (im->opts->as_is)
 		snprintf(name, HD_MAX_NAME, "in%u", index);
 	else
-		snprintf(name, HD_MAX_NAME, "%s", count > 1 && mine ? v->name : index == 0 ? "x" : "y");
+		snprintf(name, HD_MAX_NAME, "%s", index == data->x ? "x" : index == data->y ? "y" : v->name);
 }
 
 static bool is_data(const struct hd_importer *im, const Onnx__ValueInfoProto *info)
@@ -108,8 +110,34 @@ static bool is_data(const struct hd_importer *im, const Onnx__ValueInfoProto *in
 	return !v || (v->kind == HD_VAL_NONE && !given(im, info->name));
 }
 
+/* x is what is called so, or input_ids, else the first. The labels of a file with a loss of its own are
+ * what is called y or labels, else the last. */
+static struct data_inputs find_inputs(const struct hd_importer *im)
+{
+	static const char *const xs[] = { "input_ids", "x" }, *const ys[] = { "labels", "y" };
+	const Onnx__GraphProto *g = im->file.graph;
+	struct data_inputs data = { 0, 0, HD_NONE };
+	bool named = false;
+
+	for (size_t i = 0; i < g->n_input; i++) {
+		if (!is_data(im, g->input[i]))
+			continue;
+		for (int k = 0; k < 2; k++) {
+			data.x = !strcmp(g->input[i]->name, xs[k]) ? data.n : data.x;
+			data.y = !strcmp(g->input[i]->name, ys[k]) ? data.n : data.y;
+		}
+		data.n++;
+	}
+	named = data.y != HD_NONE;
+	if (im->opts->loss)
+		data.y = HD_NONE;                 /* the job adds one */
+	else if (!named && data.n > 1)
+		data.y = data.x == data.n - 1 ? 0 : data.n - 1;
+	return data;
+}
+
 static enum hd_err take_input(struct hd_importer *im, const Onnx__ValueInfoProto *info, uint32_t index,
-	uint32_t count, struct hd_diag *diag)
+	const struct data_inputs *data, struct hd_diag *diag)
 {
 	struct hd_onnx_val *v = hd_onnx_find(im, info->name);
 	char name[HD_MAX_NAME];
@@ -130,7 +158,7 @@ static enum hd_err take_input(struct hd_importer *im, const Onnx__ValueInfoProto
 		err = dtype_of(im, v, &dtype, diag);
 	if (err)
 		return err;
-	name_input(im, v, index, count, name);
+	name_input(im, v, index, data, name);
 	err = hd_graph_input(im->graph, name, dtype, v->rank ? v->rank : 1,
 		v->rank ? v->dim : (int64_t[]){ 1 }, &v->value, diag);
 	v->kind = HD_VAL_GRAPH;
@@ -140,21 +168,21 @@ static enum hd_err take_input(struct hd_importer *im, const Onnx__ValueInfoProto
 enum hd_err hd_onnx_inputs(struct hd_importer *im, struct hd_diag *diag)
 {
 	const Onnx__GraphProto *g = im->file.graph;
-	uint32_t count = 0, index = 0;
+	uint32_t index = 0;
 	enum hd_err err = HD_OK;
 
 	for (size_t i = 0; i < g->n_input; i++) {
 		if (!g->input[i]->name || !*g->input[i]->name)
 			return hd_fail(diag, HD_E_INPUT, "%s: input %zu has no name", im->file.name, i);
-		count += is_data(im, g->input[i]);
 	}
-	if (!im->opts->as_is && (count == 0 || count > 2))
+	const struct data_inputs inputs = find_inputs(im);
+	if (!im->opts->as_is && inputs.n == 0)
 		return hd_fail(diag, HD_E_INPUT,
-			"%s: %u data inputs; a job feeds x, and y to a graph with a loss of its own",
-			im->file.name, count);
+			"%s: no data inputs; a job feeds x, and what else the file names",
+			im->file.name);
 	for (size_t i = 0; i < g->n_input && !err; i++) {
 		bool data = is_data(im, g->input[i]);
-		err = take_input(im, g->input[i], index, count, diag);
+		err = take_input(im, g->input[i], index, &inputs, diag);
 		index += data;
 	}
 	return err;
