@@ -246,6 +246,46 @@ static void the_nth_allocation_may_fail_for_every_n(void **state)
 	CHECK(!err && n > 3, "n %d", (int)n);
 }
 
+static void blocks_unpack_to_their_length_alone(void **state)
+{
+	/* "abcabcabcab!": a literal, a copy that overlaps itself, a literal */
+	static const uint8_t snappy[] = { 12, 2 << 2, 'a', 'b', 'c', 4 << 2 | 1, 3, 0, '!' },
+		lz4[] = { 3 << 4 | 4, 'a', 'b', 'c', 3, 0, 1 << 4, '!' };
+	uint8_t out[16];
+
+	(void)state;
+	assert_true(!hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, sizeof snappy, out, 12, NULL) &&
+		!memcmp(out, "abcabcabcab!", 12));
+	memset(out, 0, sizeof out);
+	assert_true(!hd_block_unpack(HD_CODEC_LZ4, "f", lz4, sizeof lz4, out, 12, NULL) &&
+		!memcmp(out, "abcabcabcab!", 12));
+	for (size_t n = 0; n < sizeof snappy; n++)
+		assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, n, out, 12, NULL), HD_E_INPUT);
+	for (size_t n = 0; n < sizeof lz4; n++)
+		assert_int_equal(hd_block_unpack(HD_CODEC_LZ4, "f", lz4, n, out, 12, NULL), HD_E_INPUT);
+	assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, sizeof snappy, out, 11, NULL),
+		HD_E_INPUT);
+	assert_int_equal(hd_block_unpack(HD_CODEC_LZ4, "f", lz4, sizeof lz4, out, 11, NULL), HD_E_INPUT);
+	static const uint8_t far[] = { 5, 0, 'a', 1, 2 };       /* a copy from before the beginning */
+	assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", far, sizeof far, out, 5, NULL), HD_E_INPUT);
+}
+
+/* A frame of Zstandard with one raw block of "abc"; RFC 8878. */
+static void a_frame_of_zstandard_unpacks(void **state)
+{
+	static const uint8_t frame[] = { 0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0, 'a', 'b', 'c' };
+	uint8_t out[4];
+
+	(void)state;
+	assert_true(!hd_block_unpack(HD_CODEC_ZSTD, "f", frame, sizeof frame, out, 3, NULL) && !memcmp(out,
+		"abc", 3));
+	assert_int_equal(hd_block_unpack(HD_CODEC_ZSTD, "f", frame, sizeof frame, out, 2, NULL), HD_E_INPUT);
+	assert_int_equal(hd_block_unpack(HD_CODEC_ZSTD, "f", frame, sizeof frame, out, 4, NULL), HD_E_INPUT);
+	assert_int_equal(hd_block_unpack(HD_CODEC_ZSTD, "f", frame, sizeof frame - 1, out, 3, NULL),
+		HD_E_INPUT);
+	assert_int_equal(hd_block_unpack(HD_CODEC_GZIP, "f", frame, sizeof frame, out, 3, NULL), HD_E_INPUT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +299,8 @@ int main(void)
 		cmocka_unit_test(the_limit_is_met_to_the_byte),
 		cmocka_unit_test(what_is_no_gzip_says_so),
 		cmocka_unit_test(the_nth_allocation_may_fail_for_every_n),
+		cmocka_unit_test(blocks_unpack_to_their_length_alone),
+		cmocka_unit_test(a_frame_of_zstandard_unpacks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/pack.h"
 #include "data/parquet/codes_int.h"
 #include "tests/data_files.h"
 
@@ -189,31 +188,7 @@ static void two_files_are_one_set(void **state)
 	hd_dataset_destroy(set);
 }
 
-/* ---- codecs and encodings by the examples of their formats ---- */
-
-static void blocks_unpack_to_their_length_alone(void **state)
-{
-	/* "abcabcabcab!": a literal, a copy that overlaps itself, a literal */
-	static const uint8_t snappy[] = { 12, 2 << 2, 'a', 'b', 'c', 4 << 2 | 1, 3, 0, '!' },
-		lz4[] = { 3 << 4 | 4, 'a', 'b', 'c', 3, 0, 1 << 4, '!' };
-	uint8_t out[16];
-
-	(void)state;
-	assert_true(!hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, sizeof snappy, out, 12, NULL) &&
-		!memcmp(out, "abcabcabcab!", 12));
-	memset(out, 0, sizeof out);
-	assert_true(!hd_block_unpack(HD_CODEC_LZ4, "f", lz4, sizeof lz4, out, 12, NULL) &&
-		!memcmp(out, "abcabcabcab!", 12));
-	for (size_t n = 0; n < sizeof snappy; n++)
-		assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, n, out, 12, NULL), HD_E_INPUT);
-	for (size_t n = 0; n < sizeof lz4; n++)
-		assert_int_equal(hd_block_unpack(HD_CODEC_LZ4, "f", lz4, n, out, 12, NULL), HD_E_INPUT);
-	assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", snappy, sizeof snappy, out, 11, NULL),
-		HD_E_INPUT);
-	assert_int_equal(hd_block_unpack(HD_CODEC_LZ4, "f", lz4, sizeof lz4, out, 11, NULL), HD_E_INPUT);
-	static const uint8_t far[] = { 5, 0, 'a', 1, 2 };       /* a copy from before the beginning */
-	assert_int_equal(hd_block_unpack(HD_CODEC_SNAPPY, "f", far, sizeof far, out, 5, NULL), HD_E_INPUT);
-}
+/* ---- encodings by the examples of their description ---- */
 
 /* Encodings.md: 0 to 7 in three bits each are 0x88 0xc6 0xfa; runs say their count twice. */
 static void runs_and_packed_groups_are_mixed(void **state)
@@ -262,7 +237,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_not_read_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_file_is_an_error_or_the_same, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_are_one_set, set_up, tear_down),
-		cmocka_unit_test(blocks_unpack_to_their_length_alone),
 		cmocka_unit_test(runs_and_packed_groups_are_mixed),
 		cmocka_unit_test(differences_are_added_up),
 	};
