@@ -18,6 +18,8 @@ set(HD_LIBRARIES
   "uring|liburing.h|liburing-dev|optional"
   "pcre2-8|pcre2.h|libpcre2-dev|required"
   "utf8proc|utf8proc.h|libutf8proc-dev|required"
+  "jpeg|jpeglib.h|libjpeg62-turbo-dev|required"
+  "png|png.h|libpng-dev|required"
 )
 set_property(GLOBAL PROPERTY hd_libraries "")
 
