@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""images.py --golden FOLDER: small images of every form that Pillow writes, and their pixels.
+"""images.py [--count N] HEDDLE: pixels of `data.kind: images` and of torchvision, bit for bit.
 
-Writes tests/data/images, which src/data/image_test.c compares with. Pillow 13 takes rows before columns for
-some extents; here it is asked for one axis at a time. Exit 77 without the packages.
+Draws N images (300) of every form that Pillow writes (JPEG: grey, colours, CMYK, samplings, progressive,
+restart marks; PNG: grey, colours, alpha, palettes, 1 to 16 bits, interlaced), puts them into folders of
+classes, and compares what `heddle data cat` gives with ImageFolder, Resize, CenterCrop and ToTensor, for
+models of one plane and three, several extents, data.size and data.fit. Pillow 13 takes rows before
+columns for some extents: there it is asked for one axis at a time. --golden FOLDER writes
+tests/data/images, which src/data/image_test.c compares with. Exit 77 without the packages.
 """
 
 import argparse
@@ -19,9 +23,11 @@ import zlib
 sys.path.pop(0)  # this folder: its tokenize.py would be taken for Python's
 try:
 	import numpy as np
+	import torchvision
 	from PIL import Image
+	from torchvision import datasets, transforms
 except ImportError:
-	print('skip: no packages numpy, pillow')
+	print('skip: no packages numpy, pillow, torchvision')
 	sys.exit(77)
 
 
@@ -152,12 +158,94 @@ def golden(folder):
 	print('%d files, Pillow %s' % (len(files), Image.__version__))
 
 
+def write_folder(folder, count):
+	draw, rng = random.Random(11), np.random.default_rng(11)
+	for i in range(count):
+		name = 'class%d/%s%d.' % (i % 3, draw.choice(['', 'deeper/']), i)
+		width, height = draw.randint(1, 150), draw.randint(1, 150)
+		make, end = (png, 'png') if i % 3 else (jpeg, 'JPEG')
+		data = make(rng, draw, width, height)
+		path = os.path.join(folder, name + end)
+		os.makedirs(os.path.dirname(path), exist_ok=True)
+		with open(path, 'wb') as f:
+			f.write(data)
+
+
+def expected(folder, case):
+	"""As torchvision; its Resize asked for one axis at a time where Pillow would take rows first."""
+	mode = 'RGB' if case['channels'] == 3 else 'L'
+	target = (case['width'], case['height'])
+
+	def resize(im):
+		short, long = sorted(im.size)
+		size = case['size'] or max(target)
+		there = target
+		if case['fit'] == 'crop':
+			there = tuple(size if s == short else int(size * long / short) for s in im.size)
+			if short == long:
+				there = (size, size)
+		return resized(im, there)
+
+	own = transforms.Resize(case['size'] or max(target) if case['fit'] == 'crop' else target[::-1])
+	resizes = own if int(Image.__version__.split('.')[0]) < 13 else resize
+	steps = transforms.Compose([resizes, transforms.CenterCrop(target[::-1]), transforms.ToTensor()])
+	return datasets.ImageFolder(folder, steps, loader=lambda path: Image.open(path).convert(mode))
+
+
+CASES = [
+	{'channels': 3, 'height': 32, 'width': 32, 'size': 0, 'fit': 'crop'},
+	{'channels': 3, 'height': 24, 'width': 24, 'size': 31, 'fit': 'crop'},
+	{'channels': 1, 'height': 20, 'width': 33, 'size': 0, 'fit': 'crop'},
+	{'channels': 3, 'height': 17, 'width': 40, 'size': 0, 'fit': 'stretch'},
+	{'channels': 1, 'height': 64, 'width': 64, 'size': 70, 'fit': 'crop'},
+]
+
+
+def compare(heddle, folder, case):
+	job = os.path.join(folder, 'job.yaml')
+	with open(job, 'w') as f:
+		extents = ', '.join('%s: %d' % (k, case[k]) for k in ('channels', 'height', 'width'))
+		args = '{classes: 3, base: 4, norm: group, groups: 2, %s}' % extents
+		f.write('model: {use: builtin:resnet18, args: %s}\n' % args)
+		f.write('data: {kind: images, path: %s/set, split: {train: 1, valid: 0}' % folder)
+		f.write(', fit: %s' % case['fit'])
+		f.write('%s}\n' % (', size: %d' % case['size'] if case['size'] else ''))
+		f.write('batch: {global: 8}\njob: {steps: 1}\n')
+	want = expected(folder + '/set', case)
+	command = [heddle, 'data', 'cat', job, '--count', str(len(want))]
+	ran = subprocess.run(command, capture_output=True, text=True)
+	if ran.returncode:
+		return [ran.stderr.strip()]
+	rows = [json.loads(line) for line in ran.stdout.splitlines()]
+	wrong = [] if len(rows) == len(want) else ['%d rows, %d images' % (len(rows), len(want))]
+	paths = {path: i for i, (path, _) in enumerate(want.samples)}
+	# the files of a folder before those of its folders
+	order = sorted(paths, key=lambda p: (want.samples[paths[p]][1], p.count('/'), p))
+	for row, path in zip(rows, order):
+		x, label = want[paths[path]]
+		if row['y'] != label or np.array(row['x'], np.float32).tobytes() != x.numpy().tobytes():
+			wrong.append('%s: label %d, %d' % (path, row['y'], label))
+	return wrong
+
+
 def main():
 	parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-	parser.add_argument('--golden', required=True)
+	parser.add_argument('--golden')
+	parser.add_argument('--count', type=int, default=300)
+	parser.add_argument('heddle', nargs='?')
 	args = parser.parse_args()
-	golden(args.golden)
-	return 0
+	if args.golden:
+		golden(args.golden)
+		return 0
+	failed = 0
+	with tempfile.TemporaryDirectory() as folder:
+		write_folder(folder + '/set', args.count)
+		for case in CASES:
+			wrong = compare(args.heddle, folder, case)
+			failed += len(wrong)
+			print(case, ', '.join(wrong[:3]) if wrong else 'equal, %d images' % args.count)
+	print('Pillow %s, torchvision %s' % (Image.__version__, torchvision.__version__))
+	return failed > 0
 
 
 if __name__ == '__main__':

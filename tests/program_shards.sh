@@ -113,10 +113,10 @@ says 'is cut off at byte 700'
 head -c 700 data/records-0 > data/cut
 expect 3 heddle run mlp.yaml --out bad -q -s data.kind=records -s data.path=data/cut
 says 'is cut off inside a record'
-mkdir images && echo > images/a.jpg && echo 1 > images/a.cls
+mkdir images && echo > images/a.webp && echo 1 > images/a.cls
 tar -cf data/images.tar images
 expect 3 heddle run mlp.yaml --out bad -q -s data.kind=webdataset -s data.path=data/images.tar
-says 'a.jpg is an image'
+says 'a.webp is an image'
 expect 3 heddle run mlp.yaml --out bad -q -s data.kind=webdataset -s data.path='data/none-*.tar'
 says 'no file matches'
 passed "what is wrong with a shard has a name"

@@ -1,4 +1,4 @@
-#include "data/augment.h"
+#include "data/augment_int.h"
 
 #include <string.h>
 
@@ -7,11 +7,7 @@
 #include "base/philox.h"
 #include "data/named.h"
 
-/* A sample and what its transform may draw. */
-struct shot { float *x; int64_t channels, height, width; uint64_t n; uint32_t word[4]; };
-
-/* Even in [0, n): a bias of n / 2^32 at most. */
-static int64_t pick(uint32_t word, int64_t n) { return (int64_t)((uint64_t)word * (uint64_t)n >> 32); }
+static int64_t pick(uint32_t word, int64_t n) { return hd_shot_pick(word, n); }
 
 static float factor(uint32_t word, float share) { return 1.0f + share * (2.0f * hd_uniform(word) - 1.0f); }
 
@@ -118,7 +114,12 @@ static void normalize(const struct shot *s, const struct hd_augment_step *step)
 		}
 }
 
-enum params { NONE, PIXELS, SHARE, MOMENTS };
+static void resized_crop(const struct shot *s, const struct hd_augment_step *step)
+{
+	hd_augment_resized_crop(s, step);
+}
+
+enum params { NONE, PIXELS, SHARE, MOMENTS, NAMED };
 
 static const struct augment_row {
 	const char *name;
@@ -207,10 +208,65 @@ static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_au
 	return HD_OK;
 }
 
+/* Parameters that may be left out: `n` numbers from `low` to `high`, of a pair the first not above the
+ * second. */
+static const struct named_param {
+	enum hd_transform transform; const char *name; uint32_t at, n; double low, high, standard[2];
+} named[] = {
+	{ HD_TRANSFORM_RESIZED_CROP, "scale", 0, 2, 1e-6, 1,    { 0.08, 1 } },
+	{ HD_TRANSFORM_RESIZED_CROP, "ratio", 2, 2, 0.01, 100,  { 3.0 / 4, 4.0 / 3 } },
+};
+enum { NNAMED = sizeof named / sizeof *named };
+
+static enum hd_err take_param(struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_augment_param *param, struct hd_diag *diag)
+{
+	struct hd_near near = hd_near_to(param->name ? param->name : "");
+	const struct named_param *p = named;
+
+	for (; p < named + NNAMED && (p->transform != step->kind || !param->name || strcmp(p->name,
+		param->name) != 0);
+		p++)
+		if (p->transform == step->kind)
+			hd_near_offer(&near, p->name);
+	if (p == named + NNAMED)
+		return hd_fail(diag, HD_E_INVAL, "%s has no parameter %.40s%s%s%s", call->name, param->name ?
+			param->name :
+			"without a name", near.best ? "; did you mean " : "", near.best ? near.best : "",
+				near.best ? "?" :
+			"");
+	bool fits = param->n == p->n && (p->n == 1 || param->at[0] <= param->at[1]);
+	for (uint32_t i = 0; i < param->n && fits; i++)
+		fits = param->at[i] >= p->low && param->at[i] <= p->high;
+	if (!fits)
+		return hd_fail(diag, HD_E_INVAL, p->n == 2 ?
+			"%s: %s takes two numbers from %g to %g, the smaller first" :
+			"%s: %s takes a number from %g to %g", call->name, p->name, p->low, p->high);
+	for (uint32_t i = 0; i < p->n; i++)
+		step->number[p->at + i] = param->at[i];
+	return HD_OK;
+}
+
+static enum hd_err take_named(struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_field *x, struct hd_diag *diag)
+{
+	enum hd_err err = HD_OK;
+
+	if (x->dim[1] > HD_AUGMENT_SIDE || x->dim[2] > HD_AUGMENT_SIDE)
+		return hd_fail(diag, HD_E_INVAL, "%s takes images of at most %d pixels a side", call->name,
+			HD_AUGMENT_SIDE);
+	for (const struct named_param *p = named; p < named + NNAMED; p++)
+		for (uint32_t i = 0; i < p->n && p->transform == step->kind; i++)
+			step->number[p->at + i] = p->standard[i];
+	for (uint32_t i = 0; i < call->nparams && !err; i++)
+		err = take_param(step, call, &call->param[i], diag);
+	return err;
+}
+
 static enum hd_err (*const takes[])(struct hd_augment_step *step, const struct hd_augment_call *call,
 	const struct hd_field *x,
 	struct hd_diag *diag) = { [NONE] = take_none, [PIXELS] = take_pixels, [SHARE] = take_share,
-	[MOMENTS] = take_moments };
+	[MOMENTS] = take_moments, [NAMED] = take_named };
 
 static enum hd_err find(const char *name, uint32_t *kind, struct hd_diag *diag)
 {
@@ -245,60 +301,69 @@ enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_c
 		return hd_fail(diag, HD_E_INVAL,
 			"%s needs images of [channels, height, width], the model takes %u extents",
 			call->name, x->rank);
+	if (step.kind == HD_TRANSFORM_RESIZED_CROP && augment->nsteps)
+		return hd_fail(diag, HD_E_INVAL,
+			"%s takes its part from the image as it is stored: it comes first",
+			call->name);
 	err = takes[rows[step.kind].params](&step, call, x, diag);
 	if (!err)
 		augment->step[augment->nsteps++] = step;
 	return err;
 }
 
+struct shot hd_augment_shot(const struct hd_augment_draw *draw, uint32_t place)
+{
+	return (struct shot){ .key = hd_philox_key(draw->augment->seed, HD_RNG_AUGMENT),
+		.counter = { 0, place, (uint32_t)draw->index, (uint32_t)(draw->index >> 32 & 0xfff) |
+			(uint32_t)draw->epoch << 12 },
+		.part_taken = draw->augment->part_taken };
+}
+
 void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index,
 	uint64_t epoch, float *x)
 {
-	const uint64_t key = hd_philox_key(augment->seed, HD_RNG_AUGMENT);
-	struct shot shot = { .x = x, .n = field->sample_bytes / sizeof *x };
+	const struct hd_augment_draw draw = { augment, index, epoch };
 
-	if (field->rank == 3) {
-		shot.channels = field->dim[0];
-		shot.height = field->dim[1];
-		shot.width = field->dim[2];
-	}
 	for (uint32_t i = 0; i < augment->nsteps; i++) {
 		const struct augment_row *row = &rows[augment->step[i].kind];
-		if (!row->always) {
-			if (epoch == HD_NO_EPOCH)
-				continue;
-			const uint32_t counter[4] = { 0, i, (uint32_t)index,
-				(uint32_t)(index >> 32 & 0xfff) | (uint32_t)epoch << 12 };
-			struct hd_philox draw = hd_philox(counter, key);
-			memcpy(shot.word, draw.word, sizeof shot.word);
+		struct shot shot = hd_augment_shot(&draw, i);
+		shot.x = x;
+		shot.n = field->sample_bytes / sizeof *x;
+		if (field->rank == 3) {
+			shot.channels = field->dim[0];
+			shot.height = field->dim[1];
+			shot.width = field->dim[2];
 		}
+		if (!row->always && epoch == HD_NO_EPOCH)
+			continue;
+		if (!row->always)
+			hd_shot_words(&shot, 0, shot.word);
 		row->apply(&shot, &augment->step[i]);
 	}
 }
 
-enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index, uint64_t epoch,
-	void *const *out, struct hd_diag *diag)
-{
-	enum hd_err err = set->ops->read(set, split, index, out, diag);
-
-	if (!err && set->augment)
-		hd_augment_apply(set->augment, &set->field[0], index, epoch, out[0]);
-	return err ? err : hd_named_make(set, index, out, diag);
-}
-
 enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split, const struct hd_ask *ask,
-	const uint64_t *epoch, uint32_t n, struct hd_diag *diag)
+	uint32_t n, bool ahead, struct hd_diag *diag)
 {
-	enum hd_err err = set->read_many ? set->read_many(set, split, ask, n, epoch != NULL, diag) : HD_OK;
+	enum hd_err err = set->read_many ? set->read_many(set, split, ask, n, ahead, diag) : HD_OK;
 
 	for (uint32_t i = 0; i < n && !err; i++) {
 		if (!set->read_many)
 			err = set->ops->read(set, split, ask[i].index, ask[i].out, diag);
 		if (!err && set->augment)
-			hd_augment_apply(set->augment, &set->field[0], ask[i].index,
-				epoch ? epoch[i] : HD_NO_EPOCH, ask[i].out[0]);
+			hd_augment_apply(set->augment, &set->field[0], ask[i].index, ask[i].epoch,
+				ask[i].out[0]);
 		if (!err)
 			err = hd_named_make(set, ask[i].index, ask[i].out, diag);
 	}
 	return err;
+}
+
+enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index, uint64_t epoch,
+	void *const *out, struct hd_diag *diag)
+{
+	struct hd_ask ask = { .index = index, .epoch = epoch };
+
+	memcpy(ask.out, out, set->nfields * sizeof *out);
+	return hd_dataset_read_many(set, split, &ask, 1, false, diag);
 }

@@ -6,12 +6,15 @@
  * HD_TRANSFORMS below; adding one touches that table and augment.c.
  *
  * 1. Randomness is Philox, domain augment (base/philox.h): draw 0, op = place in the list,
- *    sample index in its split, data epoch of the row. So a sample looks the same whatever
- *    virtual node, device or thread reads it, and after any restart.
+ *    sample index in its split, data epoch of the row; further draws are 1, 2, ... So a sample looks the
+ *    same whatever virtual node, device or thread reads it, and after any restart.
  * 2. In place; nothing is allocated. One rounding per operation, in the order that the
  *    table says; sums in the order of lanes.h.
  * 3. Training rows get all of the list, rows of other splits and of evaluations only what
  *    is no matter of chance (`always`).
+ *
+ * 4. resized_crop comes first. A set whose samples are images of any size (`takes_part`) draws its part from
+ *    the image as it is stored, and brings that to the model's extents; of others the part is one of "x".
  *
  * "x" has the extents [channels, height, width] where a transform moves pixels.
  *
@@ -24,7 +27,7 @@
 
 enum { HD_AUGMENT_STEPS = 16,             /* transforms of a job */
        HD_AUGMENT_CHANNELS = 16,          /* that normalize takes one by one */
-       HD_AUGMENT_PARAMS = 2 };
+       HD_AUGMENT_NUMBERS = 4 };          /* of a transform whose parameters have defaults */
 
 /* One number or list of numbers of a transform: {crop: 4} has one without a name, {normalize: {mean:
  * [0.5], std: [0.25]}} two. */
@@ -32,16 +35,18 @@ struct hd_augment_param { const char *name; const double *at; uint32_t n; };
 struct hd_augment_call { const char *name; const struct hd_augment_param *param; uint32_t nparams; };
 
 struct hd_augment_step { uint32_t kind; float value; uint32_t nchannels; float mean[HD_AUGMENT_CHANNELS],
-	std[HD_AUGMENT_CHANNELS]; };
+	std[HD_AUGMENT_CHANNELS]; double number[HD_AUGMENT_NUMBERS]; };
 
 struct hd_augment {
 	uint64_t seed;
+	bool part_taken;                  /* 4: the reader does resized_crop */
 	uint32_t nsteps;
 	struct hd_augment_step step[HD_AUGMENT_STEPS];
 };
 
 /*        id          name        parameters  always  what it does */
 #define HD_TRANSFORMS(X) \
+	X(RESIZED_CROP, resized_crop, NAMED, false, "a part of the image, of an area in scale [0.08, 1] and a ratio of its sides in ratio [3/4, 4/3], brought to the model's size (RandomResizedCrop)") \
 	X(FLIP,       flip,       NONE,    false, "left becomes right, for every second sample")                            \
 	X(CROP,       crop,       PIXELS,  false, "N pixels of zeros around, then a place of the old size at random")       \
 	X(SHIFT,      shift,      PIXELS,  false, "moved by up to N pixels each way; the border is repeated")               \
@@ -62,7 +67,14 @@ HD_MUST_USE enum hd_err hd_augment_add(struct hd_augment *augment, const struct 
 	const struct hd_field *x,
 	struct hd_diag *diag);
 
-#define HD_NO_EPOCH UINT64_MAX            /* not a row of training */
+/* Of whose draws, for readers that take parts (4). */
+struct hd_augment_draw { const struct hd_augment *augment; uint64_t index, epoch; };
+struct hd_augment_part { uint32_t top, left, height, width; };
+/* Does the list begin with resized_crop, and is this a row of training? */
+bool hd_augment_takes_part(const struct hd_augment_draw *draw);
+/* Inside an image of these extents. */
+void hd_augment_part(const struct hd_augment_draw *draw, uint32_t height, uint32_t width,
+	struct hd_augment_part *part);
 
 /* Transforms the numbers `x` of one sample. For tests. */
 void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index,
@@ -72,8 +84,8 @@ void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *f
 HD_MUST_USE enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
 	uint64_t epoch, void *const *out,
 	struct hd_diag *diag);
-/* Several, with the data epoch of each; NULL: HD_NO_EPOCH, of an evaluation. */
+/* Several. `ahead`: rows of coming steps (dataset.h). */
 HD_MUST_USE enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split,
-	const struct hd_ask *ask, const uint64_t *epoch, uint32_t n, struct hd_diag *diag);
+	const struct hd_ask *ask, uint32_t n, bool ahead, struct hd_diag *diag);
 
 #endif

@@ -150,6 +150,90 @@ static void normalize_takes_each_channel_and_every_row(void **state)
 		CHECK(out[i] == (in[i] - (float)mean[i / (H * W)]) / (float)std[i / (H * W)], "pixel %d", i);
 }
 
+/* Its own words of torchvision's sentence: an area of the image, the logarithm of a ratio, ten tries. */
+static bool box_of(uint64_t index, uint64_t epoch, int64_t height, int64_t width, double box[4])
+{
+	for (uint32_t try = 0; try < 10; try++) {
+		const uint32_t counter[4] = { try, 0, (uint32_t)index, (uint32_t)(index >> 32 & 0xfff) |
+			(uint32_t)(epoch << 12) };
+		const struct hd_philox d = hd_philox(counter, hd_philox_key(9, HD_RNG_AUGMENT));
+		const double area = (double)(height * width) * (0.08 + 0.92 * (double)share(d.word[0]));
+		const double ratio = exp(log(0.75) + log(16.0 / 9) * (double)share(d.word[1]));
+		const double w = round(sqrt(area * ratio)), h = round(sqrt(area / ratio));
+		if (w < 1 || h < 1 || w > (double)width || h > (double)height)
+			continue;
+		box[0] = (double)whole(d.word[2], height - (int64_t)h + 1);
+		box[1] = (double)whole(d.word[3], width - (int64_t)w + 1);
+		box[2] = h;
+		box[3] = w;
+		return true;
+	}
+	return false;
+}
+
+static double mix(double at, int64_t n, double *share_of_next, int64_t *first)
+{
+	at = at < 0 ? 0 : at;
+	*first = (int64_t)at;
+	*share_of_next = *first + 1 < n ? at - (double)*first : 0;
+	return at;
+}
+
+static void a_resized_crop_is_between_the_pixels_of_its_part(void **state)
+{
+	const struct hd_augment augment = one_of("resized_crop", NULL, 0);
+
+	(void)state;
+	for (uint64_t index = 0; index < 300; index++) {
+		float in[N], out[N];
+		double box[4], fy, fx;
+		int64_t y0, x0;
+		fill(in, (uint32_t)index);
+		memcpy(out, in, sizeof in);
+		hd_augment_apply(&augment, &field, index, index / 5, out);
+		if (!box_of(index, index / 5, H, W, box))
+			continue;
+		for (int i = 0; i < N; i++) {
+			const float *plane = in + i / (H * W) * H * W;
+			mix((i / W % H + 0.5) * box[2] / H - 0.5, (int64_t)box[2], &fy, &y0);
+			mix((i % W + 0.5) * box[3] / W - 0.5, (int64_t)box[3], &fx, &x0);
+			const float *at = plane + (y0 + (int64_t)box[0]) * W + x0 + (int64_t)box[1];
+			const double above = (double)at[0] + fx * (double)(at[fx > 0] - at[0]);
+			const float *low = at + (fy > 0 ? W : 0);
+			const double below = (double)low[0] + fx * (double)(low[fx > 0] - low[0]);
+			CHECK(fabs((double)out[i] - (above + fy * (below - above))) < 0x1p-16,
+				"sample %d, pixel %d: %.9g", (int)index, i, (double)out[i]);
+		}
+	}
+}
+
+/* Parts of stored images: inside, of the areas and ratios that were asked for, and even in both. */
+static void parts_have_the_areas_and_ratios_of_their_range(void **state)
+{
+	enum { ROUNDS = 4000, HEIGHT = 375, WIDTH = 500 };
+	const struct hd_augment augment = one_of("resized_crop", NULL, 0);
+	double area = 0, ratio = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		const struct hd_augment_draw draw = { &augment, i, 2 };
+		struct hd_augment_part part;
+		double box[4];
+		hd_augment_part(&draw, HEIGHT, WIDTH, &part);
+		assert_true(part.height && part.width && part.top + part.height <= HEIGHT &&
+			part.left + part.width <= WIDTH);
+		if (box_of(i, 2, HEIGHT, WIDTH, box))
+			CHECK(part.top == box[0] && part.left == box[1] && part.height == box[2] &&
+				part.width == box[3], "part %d", (int)i);
+		area += (double)part.height * part.width / (HEIGHT * WIDTH) / ROUNDS;
+		ratio += log((double)part.width / part.height) / ROUNDS;
+	}
+	/* means of 300,000 parts of 500 x 375 by torchvision's get_params, and five deviations of 4000 */
+	CHECK(fabs(area - 0.4329) < 0.0172 && fabs(ratio - 0.0304) < 0.0131,
+		"mean area %g, mean log ratio %g", area,
+		ratio);
+}
+
 /* Chances are what they should be, and one sample's draws differ between epochs, places in the list and
  * seeds. */
 static void chance_is_even_and_keyed(void **state)
@@ -257,7 +341,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	static const struct hd_field flat = { .dtype = HD_F32, .rank = 1, .dim = { N } },
 		tokens = { .dtype = HD_I32, .rank = 3, .dim = { C, H, W } };
 	const struct { struct hd_augment_call call; const struct hd_field *x; const char *says; } cases[] = {
-		{ { "flop", NULL, 0 }, &field, "there is no transform flop; did you mean flip?; known: flip crop shift cutout" },
+		{ { "flop", NULL, 0 }, &field, "there is no transform flop; did you mean flip?; known: resized_crop flip crop" },
 		{ { "flip", bare, 1 }, &field, "flip takes no number: write flip alone" },
 		{ { "crop", bare, 1 }, &field, "crop takes a whole number of pixels from 1 to 4, as {crop: 4}" },
 		{ { "crop", NULL, 0 }, &field, "crop takes a whole number" }, { { "crop", part, 1 }, &field, "crop takes a whole number" },
@@ -286,6 +370,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_transform_is_what_its_sentence_says),
+		cmocka_unit_test(a_resized_crop_is_between_the_pixels_of_its_part),
+		cmocka_unit_test(parts_have_the_areas_and_ratios_of_their_range),
 		cmocka_unit_test(a_list_is_applied_in_order_each_with_a_draw_of_its_own),
 		cmocka_unit_test(normalize_takes_each_channel_and_every_row),
 		cmocka_unit_test(chance_is_even_and_keyed),

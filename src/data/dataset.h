@@ -8,7 +8,8 @@
  *    (count and content hash stand in every checkpoint).
  * 2. Fields are named as the graph's inputs ("x", "y", and what it reads beside them: named.h), with shapes
  *    per sample.
- * 3. read() may be called from several threads at once; it does not allocate.
+ * 3. read() may be called from several threads at once; it does not allocate, but where it decodes images
+ *    (`decodes`).
  * 4. Splits are views: a keyed hash of the sample id (images, tables) or the last
  *    part (text, tokens); formats that bring their own test set have a split "test".
  * 5. Everything a file says is checked when the set is opened: sizes, magic,
@@ -44,6 +45,8 @@ struct hd_data_spec {
 	const char *path;
 	uint64_t seed;                    /* keys synthetic samples */
 	uint64_t split_seed;              /* keys hashed splits */
+	uint32_t size;                    /* images: of the shorter side; 0: as the model needs it */
+	bool     stretch;                 /* images: both sides become the model's */
 	uint32_t context;                 /* T of text and tokens, from the model; 0: "x" is numbers */
 	uint32_t classes;                 /* bound of labels, from the model; 0: not checked */
 	uint32_t tokens;                  /* bound of tokens, from the model; 0: that of labels */
@@ -57,11 +60,11 @@ struct hd_data_spec {
 	uint64_t count;                   /* synthetic: samples in the training split; 0: its default */
 	/* graph: of how many virtual nodes its samples are the rows (graph_layout.h); 0: one */
 	uint32_t intervals;
-	/* csv: the column of "y"; cifar: "fine" or "coarse"; NULL: the kind's default */
+	/* csv, images: the column of "y"; cifar: "fine" or "coarse"; NULL: the kind's default */
 	const char *label;
 	/* csv: columns of "x", in this order; 0: all but the label */
 	const char *const *column; uint32_t ncolumns;
-	/* csv: what the label's classes are called; 0: they are numbers */
+	/* csv, images: what the label's classes are called; 0: they are numbers */
 	const char *const *class; uint32_t nclasses;
 	/* tokens: how documents are packed into samples, and the file that says where they begin */
 	enum hd_packing_how pack; const char *boundaries;
@@ -84,8 +87,10 @@ struct hd_split { char name[16]; uint64_t count; };
 struct hd_data_file { const char *name; int64_t size_bytes, changed_wall_ns; uint64_t inode;
 	struct hd_hash sample; bool mapped; };
 
-/* A sample that is wanted, and where its fields go. */
-struct hd_ask { uint64_t index; void *out[HD_MAX_FIELDS]; };
+#define HD_NO_EPOCH UINT64_MAX            /* not a row of training */
+
+/* A sample that is wanted, the data epoch of its row, and where its fields go. */
+struct hd_ask { uint64_t index, epoch; void *out[HD_MAX_FIELDS]; };
 
 struct hd_dataset;
 /* What a set that is read by ranges says of its reading, and keeps to. Any thread. */
@@ -133,6 +138,10 @@ struct hd_dataset {
 	uint64_t table_bytes;
 	/* read() copies or draws: it does not wait for a disk, as far as can be known */
 	bool     at_hand;
+	/* it computes for long: several threads read ahead */
+	bool     decodes;
+	/* it draws the part of resized_crop itself, from the image as it is stored (augment.h) */
+	bool     takes_part;
 	/* Several samples of a split at once, for a set that is read from elsewhere by ranges; NULL: one by
 	 * one. As read() otherwise. `ahead`: rows of coming steps, whose waiting is counted (waited_ns):
 	 * depth and sizes follow these alone. */

@@ -105,7 +105,7 @@ static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32
 	const struct hd_dataset *set = p->spec.set;
 	struct hd_sample *name = names_of(p, step, vn);
 	struct hd_ask ask[TOGETHER];
-	uint64_t first, end, epoch[TOGETHER];
+	uint64_t first, end;
 	enum hd_err err = HD_OK;
 	uint32_t n = 0;
 
@@ -115,13 +115,13 @@ static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32
 		for (uint32_t f = 0; f < set->nfields; f++)
 			ask[n].out[f] = rows_of(p, step, vn, f) + (row - first) * set->field[f].sample_bytes;
 		ask[n].index = hd_sampler_at(p->spec.sampler, step, row);
-		epoch[n] = hd_sampler_epoch_at(p->spec.sampler, step, row);
+		ask[n].epoch = hd_sampler_epoch_at(p->spec.sampler, step, row);
 		if (name)
-			name[row - first] = (struct hd_sample){ epoch[n], ask[n].index };
+			name[row - first] = (struct hd_sample){ ask[n].epoch, ask[n].index };
 		n++;
 		if (n < TOGETHER && row + 1 < end)
 			continue;
-		err = hd_dataset_read_many(set, p->spec.split, ask, epoch, n, diag);
+		err = hd_dataset_read_many(set, p->spec.split, ask, n, true, diag);
 		n = 0;
 	}
 	*nrows = end - first;

@@ -100,8 +100,8 @@ static inline uint32_t hd_be32(const uint8_t *p) { return (uint32_t)p[0] << 24 |
 	(uint32_t)p[2] << 8 | p[3]; }
 
 /* The readers that there are, in the order of messages: a file defines hd_reader_NAME. */
-#define HD_READERS(X) X(idx) X(cifar) X(csv) X(jsonl) X(parquet) X(text) X(tokens) X(npy) X(webdataset) \
-	X(records) X(graph) X(synthetic)
+#define HD_READERS(X) X(idx) X(cifar) X(csv) X(jsonl) X(parquet) X(text) X(tokens) X(npy) X(images) \
+	X(webdataset) X(records) X(graph) X(synthetic)
 #define X(name) extern const struct hd_reader_ops hd_reader_##name;
 HD_READERS(X)
 #undef X

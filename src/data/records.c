@@ -94,8 +94,7 @@ static enum hd_err put(const struct hd_field *field, int64_t bound, int64_t leas
 }
 
 static enum hd_err decode(const struct hd_shard_set *set, const struct hd_shard_sample *s,
-	const uint8_t *bytes,
-	void *const *out, const char *name, struct hd_diag *diag)
+	const uint8_t *bytes, const struct hd_ask *ask, const char *name, struct hd_diag *diag)
 {
 	const struct record_set *records = (const struct record_set *)set;
 	const struct hd_field *field = set->reader.set.field;
@@ -110,7 +109,8 @@ static enum hd_err decode(const struct hd_shard_set *set, const struct hd_shard_
 			"data.cache", name);
 	at = 0;
 	for (uint32_t f = 0; f < set->reader.set.nfields && !err; at += field[f++].sample_bytes)
-		err = put(&field[f], records->bound[f], records->least[f], bytes + at, out[f], name, diag);
+		err = put(&field[f], records->bound[f], records->least[f], bytes + at, ask->out[f], name,
+			diag);
 	return err;
 }
 

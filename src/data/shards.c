@@ -507,7 +507,7 @@ static enum hd_err read_some(const struct hd_dataset *data, uint32_t split, cons
 				"when the shard was opened: it was written to, or damaged on its way", name,
 				want[i].sample->offset);
 		else
-			err = set->decode(set, want[i].sample, bytes, ask[i].out, name, diag);
+			err = set->decode(set, want[i].sample, bytes, &ask[i], name, diag);
 	}
 	give_room(set, room, n);
 	if (ahead)
@@ -529,7 +529,7 @@ static enum hd_err read_many(const struct hd_dataset *set, uint32_t split, const
 enum hd_err hd_shards_read(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
 	struct hd_diag *diag)
 {
-	struct hd_ask ask = { .index = index };
+	struct hd_ask ask = { .index = index, .epoch = HD_NO_EPOCH };
 
 	memcpy(ask.out, out, set->nfields * sizeof *out);
 	return read_some(set, split, &ask, 1, false, diag);

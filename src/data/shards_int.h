@@ -41,7 +41,7 @@ struct hd_shard_set {
 	uint64_t most_bytes;              /* of a sample */
 	/* the bytes of a sample into its fields */
 	enum hd_err (*decode)(const struct hd_shard_set *set, const struct hd_shard_sample *sample,
-		const uint8_t *bytes, void *const *out, const char *name, struct hd_diag *diag);
+		const uint8_t *bytes, const struct hd_ask *ask, const char *name, struct hd_diag *diag);
 	uint32_t classes;
 	int64_t bound;                    /* of integers of "x"; 0: none */
 	/* the rest is under the lock */

@@ -226,7 +226,6 @@ static void what_is_read_for_an_evaluation_is_no_sample(void **state)
 {
 	struct hd_dataset *set = open_watched(8);
 	const struct hd_shard_set *shards = (struct hd_shard_set *)set;
-	uint64_t epoch[4] = { 0 };
 	struct hd_ask ask[4];
 	float x[4];
 	int32_t y[4];
@@ -235,9 +234,9 @@ static void what_is_read_for_an_evaluation_is_no_sample(void **state)
 	watched.open = true;
 	for (uint32_t i = 0; i < 4; i++)
 		ask[i] = (struct hd_ask){ .index = i, .out = { &x[i], &y[i] } };
-	assert_int_equal(hd_dataset_read_many(set, 0, ask, NULL, 4, NULL), HD_OK);
+	assert_int_equal(hd_dataset_read_many(set, 0, ask, 4, false, NULL), HD_OK);
 	assert_true(shards->delivered == 0 && shards->sample_requests == 0 && shards->since_ns == 0);
-	assert_int_equal(hd_dataset_read_many(set, 0, ask, epoch, 4, NULL), HD_OK);
+	assert_int_equal(hd_dataset_read_many(set, 0, ask, 4, true, NULL), HD_OK);
 	assert_true(shards->delivered > 0 && shards->since_ns > 0);
 	close_watched(set);
 }

@@ -1,21 +1,25 @@
 /* Samples as members of tar files (WebDataset): neighbours whose names are the same up to the first dot of
  * the last
- * part are one sample. "KEY.npy" or "KEY.raw" are the numbers, "KEY.cls" the label; others are passed by, but
- * for
- * images, whose samples would have no numbers. */
+ * part are one sample. "KEY.npy" or "KEY.raw" are the numbers, or "KEY.jpg", "KEY.jpeg" or "KEY.png" the
+ * image, "KEY.cls" the label; others are passed by, but for images of other forms, whose samples would have
+ * no numbers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "data/image_view.h"
 #include "data/npy.h"
 #include "data/shards_int.h"
 #include "data/tar.h"
 
-enum form { FORM_NPY, FORM_RAW };
+enum form { FORM_NPY, FORM_RAW, FORM_IMAGE };
 enum part { PART_OTHER, PART_DATA, PART_LABEL };
 
 /* The member at hand, and the sample that it is of. */
+/* The view is there where the model takes images. */
+struct tar_set { struct hd_shard_set set; struct hd_image_view view; };
+
 struct tar_samples {
 	const char *name;                 /* of the shard */
 	struct hd_shard_list *list;
@@ -29,8 +33,9 @@ struct tar_samples {
 
 static const struct { const char *end; enum part part; enum form form; } ends[] = {
 	{ "npy", PART_DATA, FORM_NPY }, { "raw", PART_DATA, FORM_RAW }, { "cls", PART_LABEL, 0 },
+	{ "jpg", PART_DATA, FORM_IMAGE }, { "jpeg", PART_DATA, FORM_IMAGE }, { "png", PART_DATA, FORM_IMAGE },
 };
-static const char *const images[] = { "jpg", "jpeg", "png", "ppm", "webp", "bmp", "gif" };
+static const char *const images[] = { "ppm", "webp", "bmp", "gif", "tif", "tiff", "jp2", "avif", "heic" };
 
 static enum hd_err end_sample(struct tar_samples *m, struct hd_diag *diag)
 {
@@ -42,17 +47,29 @@ static enum hd_err end_sample(struct tar_samples *m, struct hd_diag *diag)
 	if (!m->has_data || !m->has_label)
 		return hd_fail(diag, HD_E_INPUT, "%s: sample %.200s has no member %s: each has %s", m->name,
 			m->key,
-			m->has_data ? ".cls" : ".npy or .raw", m->has_data ? "a label" : "numbers");
+			m->has_data ? ".cls" : ".npy, .raw, .jpg or .png", m->has_data ? "a label" :
+				"numbers");
 	return hd_shard_list_add(m->list, &m->sample, diag);
+}
+
+/* What stands behind the dot, in small letters; "" where it is longer than any that is known. */
+static void take_end(const char *from, char end[8])
+{
+	size_t n = 0;
+
+	for (from += *from != '\0'; n < 7 && from[n]; n++)
+		end[n] = (char)(from[n] >= 'A' && from[n] <= 'Z' ? from[n] + ('a' - 'A') : from[n]);
+	end[from[n] ? 0 : n] = '\0';
 }
 
 static enum hd_err begin_member(void *user, const struct hd_tar_member *member, struct hd_diag *diag)
 {
 	struct tar_samples *m = user;
 	const size_t len = hd_tar_key(member->name);
-	const char *end = member->name[len] ? member->name + len + 1 : "";
+	char end[8];
 	enum hd_err err = HD_OK;
 
+	take_end(member->name + len, end);
 	if (m->any && (strlen(m->key) != len || memcmp(m->key, member->name, len) != 0))
 		err = end_sample(m, diag);
 	if (err)
@@ -67,8 +84,8 @@ static enum hd_err begin_member(void *user, const struct hd_tar_member *member, 
 	for (size_t i = 0; i < sizeof images / sizeof *images; i++)
 		if (!strcmp(end, images[i]))
 			return hd_fail(diag, HD_E_INPUT,
-				"%s: %.200s is an image: images are not decoded in this "
-				"build; store their numbers as .npy", m->name, member->name);
+				"%s: %.200s is an image of a form that is not read: store JPEG or "
+				"PNG, or its numbers as .npy", m->name, member->name);
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
 		if (strcmp(end, ends[i].end) != 0)
 			continue;
@@ -229,6 +246,48 @@ static enum hd_err decode(const struct hd_shard_set *set, const struct hd_shard_
 	return err;
 }
 
+/* Images come at any size and are brought to the model's. */
+static enum hd_err decode_image(const struct hd_shard_set *set, const struct hd_shard_sample *s,
+	const uint8_t *bytes, const struct hd_ask *ask, const char *name, struct hd_diag *diag)
+{
+	const struct tar_set *tar = (const struct tar_set *)set;
+	const struct hd_augment_draw draw = { set->reader.set.augment, ask->index, ask->epoch };
+	char place[HD_BLOB_NAME + 40];
+
+	(void)snprintf(place, sizeof place, "%s: the image at byte %" PRIu64, name, s->offset);
+	*(int32_t *)ask->out[1] = s->label;
+	return hd_image_view_read(&tar->view, bytes, s->len, place, hd_augment_takes_part(&draw) ? &draw :
+		NULL,
+		ask->out[0], diag);
+}
+
+static enum hd_err decode_sample(const struct hd_shard_set *set, const struct hd_shard_sample *s,
+	const uint8_t *bytes, const struct hd_ask *ask, const char *name, struct hd_diag *diag)
+{
+	return s->form == FORM_IMAGE ? decode_image(set, s, bytes, ask, name, diag) :
+		decode(set, s, bytes, ask->out, name, diag);
+}
+
+/* A part of an image (resized_crop) is drawn where it is read: all samples are images, or none is. */
+static enum hd_err look_for_images(struct tar_set *tar, const struct hd_data_spec *spec, struct hd_diag *diag)
+{
+	struct hd_shard_set *set = &tar->set;
+	uint64_t n = 0;
+
+	for (uint32_t k = 0; k < set->nshards; k++)
+		for (uint64_t i = 0; i < set->shard[k].index.n; i++)
+			n += set->shard[k].index.sample[i].form == FORM_IMAGE;
+	if (n && n < set->reader.set.count)
+		return hd_fail(diag, HD_E_INPUT, "%s: %" PRIu64 " of %" PRIu64
+			" samples are images, the others numbers: "
+			"they must be all of one form", spec->path, n, set->reader.set.count);
+	if (!n && (spec->size || spec->stretch))
+		return hd_fail(diag, HD_E_INVAL, "%s holds no images: leave out data.size and data.fit",
+			spec->path);
+	set->reader.set.takes_part = set->reader.set.decodes = n > 0;
+	return n ? hd_image_view_make(&tar->view, spec, diag) : HD_OK;
+}
+
 static enum hd_err check_labels(const struct hd_shard_set *set, struct hd_diag *diag)
 {
 	for (uint32_t k = 0; k < set->nshards && set->classes; k++)
@@ -250,12 +309,14 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 		return hd_fail(diag, HD_E_INVAL,
 			"data.kind webdataset has one class for a sample, the loss wants "
 			"numbers: use records, or model.loss cross-entropy");
-	set->decode = decode;
+	set->decode = decode_sample;
 	set->classes = spec->classes;
 	set->bound = spec->context ? hd_token_bound(spec) : 0;
 	enum hd_err err = hd_shards_open(set, spec, &kind, diag);
 	if (!err)
 		err = check_labels(set, diag);
+	if (!err)
+		err = look_for_images((struct tar_set *)set, spec, diag);
 	if (!err)
 		err = hd_field_add(reader, "x", spec->context ? HD_I32 : HD_F32, spec->rank, spec->dim, diag);
 	if (!err)
@@ -268,10 +329,11 @@ static enum hd_err fill(struct hd_reader *reader, const struct hd_data_spec *spe
 static enum hd_err webdataset_open(struct hd_dataset **set, const struct hd_data_spec *spec, struct hd_fs *fs,
 	struct hd_diag *diag)
 {
-	return hd_reader_open(set, sizeof(struct hd_shard_set), &hd_reader_webdataset, fs, fill, spec, diag);
+	return hd_reader_open(set, sizeof(struct tar_set), &hd_reader_webdataset, fs, fill, spec, diag);
 }
 
 const struct hd_reader_ops hd_reader_webdataset = {
-	.name = "webdataset", .about = "tar files of samples: KEY.npy or KEY.raw, and KEY.cls",
+	.name = "webdataset", .about =
+		"tar files of samples: KEY.npy, KEY.raw, KEY.jpg or KEY.png, and KEY.cls",
 	.open = webdataset_open, .read = hd_shards_read, .destroy = hd_shards_destroy,
 };

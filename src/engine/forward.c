@@ -28,10 +28,11 @@ static enum hd_err read_rows(struct hd_rank *rank, const struct hd_forward_job *
 		const uint32_t many = n - at < TOGETHER ? (uint32_t)(n - at) : TOGETHER;
 		for (uint32_t i = 0; i < many; i++) {
 			ask[i].index = first + at + i;
+			ask[i].epoch = HD_NO_EPOCH;
 			for (uint32_t f = 0; f < data->nfields; f++)
 				ask[i].out[f] = rank->eval_input[f] + (at + i) * data->field[f].sample_bytes;
 		}
-		err = hd_dataset_read_many(data, job->split, ask, NULL, many, &rank->diag);
+		err = hd_dataset_read_many(data, job->split, ask, many, false, &rank->diag);
 	}
 	return err;
 }

@@ -71,7 +71,7 @@ struct hd_prefetch_spec hd_worker_reading(const struct hd_worker *w)
 	static const uint8_t none[HD_MAX_VNS];
 	const bool ahead = w->reading->spare_core || !w->task->data->at_hand,
 		overlaps = w->task->delays.most && !hd_stamps_bound(w->task->job),
-		far = ahead && w->task->data->reading;
+		far = ahead && (w->task->data->reading || w->task->data->decodes);
 
 	return (struct hd_prefetch_spec){
 		.set = w->task->data, .split = 0, .sampler = &w->task->sampler,

@@ -519,6 +519,9 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		.boundaries = text_or_none(job, HD_JOB_BOUNDARIES),
 		.tokenizer = text_or_none(job, HD_JOB_TOKENIZER),
 		.store = &store,
+		.size = job->value[HD_JOB_IMAGE_SIZE].is_auto ? 0 : (uint32_t)hd_job_int(job,
+			HD_JOB_IMAGE_SIZE),
+		.stretch = hd_job_int(job, HD_JOB_IMAGE_FIT) != 0,
 	};
 
 	if (x == HD_NONE)
@@ -552,7 +555,8 @@ static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
 	const struct hd_job_value *v = &task->job->value[HD_JOB_AUGMENT];
 	enum hd_err err = HD_OK;
 
-	task->augment = (struct hd_augment){ .seed = (uint64_t)hd_job_int(task->job, HD_JOB_SEED) };
+	task->augment = (struct hd_augment){ .seed = (uint64_t)hd_job_int(task->job, HD_JOB_SEED),
+		.part_taken = task->data->takes_part };
 	for (const struct hd_job_call *c = v->call; c < v->call + v->ncalls && !err; c++) {
 		struct hd_augment_param param[HD_JOB_MAX_PARAMS];
 		struct hd_diag why = { "" };

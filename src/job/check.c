@@ -176,7 +176,7 @@ static enum hd_err check_split(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
-#define SPLIT_BY_HASH "idx|cifar|csv|jsonl|parquet|npy|webdataset|records"
+#define SPLIT_BY_HASH "idx|cifar|csv|jsonl|parquet|npy|images|webdataset|records"
 
 /* Does the text say every key that fixed the result when hashes began? Only a job.resolved.json does. */
 static bool says_all(const struct hd_job *job)
@@ -218,16 +218,18 @@ static const struct { enum hd_job_key key, of; const char *words; } depends[] = 
 	{ HD_JOB_LR_THRESHOLD, HD_JOB_SCHEDULE, "plateau" },
 	{ HD_JOB_CUTS,       HD_JOB_UPDATE,    "stash|vsync" },
 	{ HD_JOB_DATA_COUNT, HD_JOB_DATA_KIND, "synthetic" },
-	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|jsonl|parquet|text|tokens|npy|webdataset|records|graph" },
+	{ HD_JOB_DATA_PATH,  HD_JOB_DATA_KIND, "idx|cifar|csv|jsonl|parquet|text|tokens|npy|images|webdataset|records|graph" },
 	{ HD_JOB_DATA_DIRECT, HD_JOB_DATA_KIND, "webdataset|records" },
 	{ HD_JOB_DATA_API,   HD_JOB_DATA_KIND, "webdataset|records" },
 	{ HD_JOB_DATA_WINDOW, HD_JOB_DATA_KIND, "webdataset|records" },
 	{ HD_JOB_SPLIT_SEED, HD_JOB_DATA_KIND, SPLIT_BY_HASH },
-	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv|jsonl|parquet" },
-	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|jsonl|parquet|cifar" },
+	{ HD_JOB_COLUMNS,    HD_JOB_DATA_KIND, "csv|jsonl|parquet|images" },
+	{ HD_JOB_LABEL,      HD_JOB_DATA_KIND, "csv|jsonl|parquet|cifar|images" },
 	{ HD_JOB_PACK,       HD_JOB_DATA_KIND, "tokens" },
 	{ HD_JOB_BOUNDARIES, HD_JOB_PACK,      "order|fit" },
-	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv|jsonl|parquet" },
+	{ HD_JOB_CLASSES,    HD_JOB_DATA_KIND, "csv|jsonl|parquet|images" },
+	{ HD_JOB_IMAGE_SIZE, HD_JOB_DATA_KIND, "images|webdataset" },
+	{ HD_JOB_IMAGE_FIT,  HD_JOB_DATA_KIND, "images|webdataset" },
 	{ HD_JOB_TOKENIZER,  HD_JOB_DATA_KIND, "csv|jsonl|parquet" },
 	{ HD_JOB_PRODUCTS,   HD_JOB_KERNELS,   "auto|portable" },
 	{ HD_JOB_MODE,       HD_JOB_DATA_KIND, "graph" },
