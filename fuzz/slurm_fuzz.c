@@ -81,6 +81,19 @@ static void time_limit(const char *text, size_t len)
 	must(hd_slurm_time(line, &s) ? s >= 0 && s < 1e12 : s == -1);
 }
 
+static void look(struct hd_slurm_jobs *jobs, const char *text, size_t len, int64_t now_ns)
+{
+	struct hd_slurm_lines lines;
+	struct hd_diag diag = { "" };
+	struct hd_arena arena;
+
+	hd_arena_init(&arena, 0);
+	const enum hd_err err = hd_slurm_lines_parse(text, len, &arena, &lines, &diag);
+	must(!err || diag.text[0]);
+	hd_slurm_jobs_looked(jobs, &lines, !err, now_ns, tell, NULL);
+	hd_arena_finish(&arena);
+}
+
 static void one(struct hd_slurm_jobs *jobs, const char *text, size_t len, int64_t now_ns)
 {
 	struct hd_diag diag = { "" };
@@ -108,8 +121,7 @@ static void one(struct hd_slurm_jobs *jobs, const char *text, size_t len, int64_
 		hd_slurm_jobs_end(jobs, now_ns);
 		break;
 	default:
-		if (hd_slurm_jobs_looked(jobs, text, len, now_ns, tell, NULL, &diag))
-			must(diag.text[0]);
+		look(jobs, text, len, now_ns);
 	}
 	if (!hd_slurm_node_parse(text, len, &node, NULL))
 		is_printable(node.name);

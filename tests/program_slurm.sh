@@ -1,7 +1,8 @@
 #!/bin/bash
 # A run whose workers are batch jobs of Slurm: they come, are preempted, requeued, given back. Whatever comes
 # the bits are those of one device, and nothing is left in squeue or ps. Against a real Slurm of four nodes on
-# this machine, without one against slurm_fake.sh. SLURM_LONG=1: the controller and a node end, too.
+# this machine, over the socket of slurmrestd where there is one, until that ends; without one against
+# slurm_fake.sh. SLURM_LONG=1: the controller and a node end, too.
 . "$(dirname "$0")/program.sh"
 . "$SOURCE_DIR/tests/slurm.sh"
 . "$SOURCE_DIR/tests/remote.sh"
@@ -28,10 +29,19 @@ begins()        # run, nodes...: in the background, its process in $run
 {
 	local name=$1
 	shift
-	"${paced[@]}" "$HEDDLE_BIN" run long.yaml --out "$name" --launch slurm --devices 1 --nodes "$@" \
-		2>"log.$name" &
+	"${paced[@]}" "${rest[@]}" "$HEDDLE_BIN" run long.yaml --out "$name" --launch slurm --devices 1 \
+		--nodes "$@" 2>"log.$name" &
 	run=$!
 }
+
+# slurmrestd v0.0.38 has no field for the signal to a batch script
+rest=()
+if slurm_rest_begins; then
+	echo 'launch: {slurm: {signal: none}}' >>long.yaml
+else
+	echo "skip: slurmrestd; Slurm is asked by its commands alone"
+fi
+asked() { [ "${#rest[@]}" = 0 ] || grep -qE "$1" "$work/slurm/log/slurmrestd.log"; }
 
 expect 2 heddle run long.yaml --launch slurm
 says 'say on how many nodes'
@@ -77,12 +87,19 @@ expect 0 heddle scale grow 2 --wait
 await are RUNNING "$(slurm_is_real && echo 3 || echo 2)" ||
 	failed "jobs of workers that left run on: $(states)"
 await are PENDING 0 || failed "what waits is not taken back: $(states)"
+asked 'POST .*job/submit' && asked 'GET .*jobs' && asked 'DELETE .*job/' &&
+	! grep -q 'commands are used' log.grow ||
+	failed "slurmrestd is not asked: $(grep slurmrestd log.grow)"
+slurm_rest_ends
 echo "4 to 2 nodes: $(since "$at")"
 at=$(now)
 expect 0 heddle scale grow 3 --wait
 echo "2 to 3 nodes: $(since "$at")"
 reach grow $(($(step grow) + 10))
 at=$(now)
+[ "${#rest[@]}" = 0 ] || grep -q "slurmrestd at .*Slurm's commands are used" log.grow ||
+	failed "nothing is said of a slurmrestd that is gone: $(cat log.grow)"
+rest=()
 slurm_is_real && scancel -n wrap
 ends_well grow "nodes that came and went"
 await none_left

@@ -5,6 +5,8 @@
 #	slurm_preempts k1       # a job of a higher partition takes the node
 #	slurm_node_ends k1      # its slurmd, as if the node had lost its power; slurm_node_begins k1
 #	slurm_controller_ends, slurm_controller_begins
+#	slurm_rest_begins       # slurmrestd; its socket and a token in the array `rest`, for `env`
+#	slurm_rest_ends
 #
 # Where there is no Slurm, or no root, slurm_begin puts slurm_fake.sh in its place, and slurm_is_real is
 # false.
@@ -49,10 +51,16 @@ slurm_munge()
 		--seed-file="$at/munge/seed" --num-threads=2
 }
 
+slurm_has_rest() { slurm_is_real && PATH=$PATH:/usr/sbin:/sbin command -v slurmrestd >/dev/null; }
+
 slurm_settings()        # folder, first port
 {
 	local at=$1 port=$2 host node i=0
 	host=$(hostname -s)
+	! slurm_has_rest || cat <<-END
+	AuthAltTypes=auth/jwt
+	AuthAltParameters=jwt_key=$at/jwt.key
+	END
 	cat <<-END
 	ClusterName=loop$port
 	SlurmctldHost=$host(127.0.0.1)
@@ -129,6 +137,7 @@ slurm_begin()
 	mkdir -p "$at/run" "$at/state" "$at/log"
 	slurm_at=$at
 	slurm_munge "$at" || return
+	(umask 077; head -c 32 /dev/urandom >"$at/jwt.key")
 	slurm_settings "$at" "$(slurm_ports)" >"$at/slurm.conf"
 	export SLURM_CONF=$at/slurm.conf
 	for node in "${slurm_nodes[@]}"; do mkdir -p "$at/spool/$node"; done
@@ -152,12 +161,34 @@ slurm_preempts()        # node
 	slurm_is_real || { preempt "$1"; return; }
 	sbatch -p high -w "$1" --exclusive -o /dev/null --wrap 'sleep 600' >/dev/null
 }
+# It refuses to run as root, and knows root by a token of the controller.
+slurm_rest_begins()
+{
+	local token
+	slurm_has_rest && token=$(scontrol token lifespan=3600 2>/dev/null) || return
+	mkdir -p "$slurm_at/rest"
+	chown munge "$slurm_at/rest"
+	SLURM_JWT=daemon runuser -u munge -- slurmrestd -v -s openapi/v0.0.38 -a rest_auth/jwt \
+		-f "$SLURM_CONF" "unix:$slurm_at/rest/socket" >"$slurm_at/log/slurmrestd.log" 2>&1 &
+	slurm_rest_pid=$!
+	await test -S "$slurm_at/rest/socket" || return
+	rest=("SLURMRESTD=$slurm_at/rest/socket" "${token?}")
+}
+slurm_rest_ends()
+{
+	[ "${slurm_rest_pid:-}" ] || return 0
+	kill $(pgrep -P "$slurm_rest_pid") "$slurm_rest_pid" 2>/dev/null
+	wait "$slurm_rest_pid" 2>/dev/null
+	slurm_rest_pid=
+	rm -f "$slurm_at/rest/socket"
+}
 slurm_controller_ends() { slurm_ends run/slurmctld.pid; }
 slurm_node_ends() { slurm_ends "run/slurmd.$1.pid"; }
 slurm_end()
 {
 	local node pid
 	for pid in $(cat "$work"/slurm/jobs/*/pid 2>/dev/null); do kill "$pid" 2>/dev/null; done
+	slurm_rest_ends
 	[ "${slurm_at:-}" ] || return 0
 	scancel --state=PENDING -u root 2>/dev/null
 	scancel -u root 2>/dev/null

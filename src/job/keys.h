@@ -188,6 +188,7 @@ X(SLURM_TIME, "launch", "slurm.time", TEXT, 0, "04:00:00", "auto", 0, 0, "slurm:
 X(SLURM_REQUEUE, "launch", "slurm.requeue", WORD, 0, "true", "false|true", 0, 0, "slurm: a job that is preempted, or loses its node, stays in the queue; false: another is submitted")
 X(SLURM_SIGNAL, "launch", "slurm.signal", SPAN, 0, "120 s", "none", 1000, 86400000, "slurm: so long before the end of its time a worker hears of it, and leaves after its step")
 X(SLURM_EXTRA, "launch", "slurm.extra", NAMES, 0, "[]", "", 0, 0, "slurm: more options of sbatch, as \"--gres=gpu:1\"; without one that says how much of it (--cpus-per-task ...) a worker takes its whole node")
+X(SLURM_REST, "launch", "slurm.rest", TEXT, 0, "auto", "auto|none", 0, 0, "slurm: the Unix socket of slurmrestd, by which Slurm is asked in place of its commands; auto: SLURMRESTD, or /run/slurmrestd.socket where it is; none: the commands alone")
 
 X(NET_LISTEN, "net",   "listen",    TEXT, 0, "none",   "none", 0, 0, "ADDR:PORT at which workers of other machines may join; none: nothing listens but Unix sockets in the run's folder")
 X(NET_KEY,    "net",   "key",       TEXT, 0, "none",   "none", 0, 0, "file with the job's key, mode 0600 or 0400: connections are TLS 1.3 with keys derived from it")

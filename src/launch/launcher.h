@@ -47,6 +47,9 @@ struct hd_launcher_settings {
 		uint32_t signal_s;                /* before the end of its time; 0: none */
 		const char *extra[HD_LAUNCHER_EXTRA];      /* options of sbatch */
 		uint32_t nextra;
+		/* slurmrestd's, a path; NULL or "": Slurm is asked by its commands. With a token as the user
+		 * of that name; without one a process of this user must answer. */
+		const char *socket, *user, *token;
 	} slurm;
 };
 

@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 #include "sys/file.h"
+#include "launch/testing_slurmrestd.h"
 #include "tests/check.h"
 
 /* Pauses between questions are part of the contract, and long: a second here is eight to a launcher. */
-enum { FASTER = 8 };
+static int64_t faster = 8;
 static int64_t fast_now_ns(struct hd_clock *clock);
 static int64_t fast_wall_ns(struct hd_clock *clock);
 static void fast_wait(struct hd_clock *clock, int64_t at_ns);
@@ -24,12 +25,14 @@ static struct hd_clock real, clock_ = { &fast };
 static struct hd_host host;
 static char dir[64], said[4000], worker[HD_PATH_CAP], hosts[HD_PATH_CAP];
 static struct hd_launcher_settings settings;
+static char path_[2][4096 + 200], rest[100];      /* PATH without the programs, and with them */
+static int64_t ahead_ns;
 static const char *argv_[] = { worker, "worker", "it's", NULL };
 
 static int64_t fast_now_ns(struct hd_clock *clock)
 {
 	(void)clock;
-	return FASTER * hd_clock_now_ns(&real);
+	return faster * hd_clock_now_ns(&real) + ahead_ns;
 }
 static int64_t fast_wall_ns(struct hd_clock *clock)
 {
@@ -39,7 +42,7 @@ static int64_t fast_wall_ns(struct hd_clock *clock)
 static void fast_wait(struct hd_clock *clock, int64_t at_ns)
 {
 	(void)clock;
-	hd_clock_wait_until(&real, at_ns / FASTER);
+	hd_clock_wait_until(&real, (at_ns - ahead_ns) / faster);
 }
 
 static void put(const char *name, const char *text, unsigned mode)
@@ -62,8 +65,6 @@ static void no_file(const char *name)
 /* A worker goes on until a file `go` is there, and ends with what stands in it. */
 static int folder(void **state)
 {
-	char path[4096 + 200];
-
 	(void)state;
 	hd_fs_real(&fs);
 	hd_clock_real(&real);
@@ -88,8 +89,10 @@ static int folder(void **state)
 			"fi; done\n", 0700);
 	put("scancel", "#!/bin/sh\ncd \"${0%/*}\"\n[ \"$2\" = --state=PENDING ] || for j in job.*; do\n"
 		"kill $(cat $j) 2>/dev/null; rm -f $j; done; true\n", 0700);
-	snprintf(path, sizeof path, "%s:%.4000s", dir, getenv("PATH"));
-	setenv("PATH", path, 1);
+	snprintf(path_[0], sizeof path_[0], "%.4000s", getenv("PATH"));
+	snprintf(path_[1], sizeof path_[1], "%s:%.4000s", dir, getenv("PATH"));
+	snprintf(rest, sizeof rest, "%s/rest", dir);
+	setenv("PATH", path_[1], 1);
 	settings = (struct hd_launcher_settings){ .ssh = { .hosts = hosts, .command = "" },
 		.slurm = { .partition = "", .account = "", .time = "" } };
 	return 0;
@@ -139,47 +142,150 @@ static void await_running(struct hd_launcher *l, uint32_t n)
 	}
 }
 
+static void begins_as_many(const struct hd_launcher_ops *ops)
+{
+	char own[HD_ADDR_CAP] = "unset";
+	struct hd_launcher *l = opened(ops);
+	struct hd_launcher_count count = { .running = 9 };
+
+	assert_ptr_equal(hd_launcher_find(l->ops->name), l->ops);
+	assert_int_equal(l->ops->check(l, 3, own, NULL), HD_OK);
+	assert_string_equal(own, l->ops->net ? "127.0.0.1" : "");
+	l->ops->want(l, 2);
+	await_running(l, 2);
+	l->ops->want(l, 3);
+	await_running(l, 3);
+	assert_int_equal(l->ops->stop(l, 0, NULL), HD_OK);
+	l->ops->count(l, &count);
+	assert_int_equal(count.running, 0);
+	l->ops->close(l);
+}
+
 static void as_many_as_are_wanted_begin_and_none_is_left(void **state)
 {
 	(void)state;
-	for (size_t i = 0; hd_launchers[i]; i++) {
-		char own[HD_ADDR_CAP] = "unset";
-		struct hd_launcher *l = opened(hd_launchers[i]);
-		assert_ptr_equal(hd_launcher_find(l->ops->name), l->ops);
-		assert_int_equal(l->ops->check(l, 3, own, NULL), HD_OK);
-		assert_string_equal(own, l->ops->net ? "127.0.0.1" : "");
-		l->ops->want(l, 2);
-		await_running(l, 2);
-		l->ops->want(l, 3);
-		await_running(l, 3);
-		assert_int_equal(l->ops->stop(l, 0, NULL), HD_OK);
-		struct hd_launcher_count count = { .running = 9 };
-		l->ops->count(l, &count);
-		assert_int_equal(count.running, 0);
-		l->ops->close(l);
-	}
+	for (size_t i = 0; hd_launchers[i]; i++)
+		begins_as_many(hd_launchers[i]);
+}
+
+static void replaces_one_that_ends(const struct hd_launcher_ops *ops)
+{
+	struct hd_launcher *l = opened(ops);
+	struct hd_launcher_end end = { .code = -1 };
+
+	l->ops->want(l, 1);
+	await_running(l, 1);
+	put("go", "3", 0600);
+	while (!l->ops->ended(l, &end))
+		look(l);
+	CHECK(end.code == 3 && end.alike == 1 && end.name[0], "%s: %d, %u alike", l->ops->name, end.code,
+		end.alike);
+	no_file("go");
+	await_running(l, 1);
+	assert_false(l->ops->ended(l, &end));
+	assert_int_equal(l->ops->stop(l, 0, NULL), HD_OK);
+	l->ops->close(l);
 }
 
 static void one_that_ends_is_named_once_and_another_takes_its_place(void **state)
 {
 	(void)state;
-	for (size_t i = 0; hd_launchers[i]; i++) {
-		struct hd_launcher *l = opened(hd_launchers[i]);
-		struct hd_launcher_end end = { .code = -1 };
+	for (size_t i = 0; hd_launchers[i]; i++)
+		replaces_one_that_ends(hd_launchers[i]);
+}
+
+/* ---- slurmrestd */
+
+static uint32_t submitted(void)
+{
+	struct hd_arena arena;
+	uint8_t *bytes;
+	char path[HD_PATH_CAP];
+	size_t len;
+
+	hd_arena_init(&arena, 0);
+	snprintf(path, sizeof path, "%s/last", dir);
+	assert_int_equal(hd_file_read_all(&fs, path, &arena, 20, &bytes, &len, NULL), HD_OK);
+	const uint32_t n = (uint32_t)strtoul((char *)bytes, NULL, 10);
+	hd_arena_finish(&arena);
+	return n;
+}
+
+static uint32_t times_said(const char *what)
+{
+	uint32_t n = 0;
+
+	for (const char *at = said; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+/* The commands are not to be found meanwhile. */
+static void over_a_socket_slurm_does_the_same(void **state)
+{
+	const struct hd_launcher_ops *slurm = hd_launcher_find("slurm");
+	const pid_t pid = slurmrestd_begin(dir);
+
+	(void)state;
+	settings.slurm.socket = rest;
+	setenv("PATH", path_[0], 1);
+	begins_as_many(slurm);
+	replaces_one_that_ends(slurm);
+	setenv("PATH", path_[1], 1);
+	settings.slurm.socket = NULL;
+	slurmrestd_end(pid);
+}
+
+/* Whatever happens to it, what is wanted begins, once; and it is asked again a minute later. */
+static void where_the_socket_fails_the_commands_are_asked(void **state)
+{
+	static const struct { const char *does, *says; } cases[] = {
+		{ "500", "answer 500" }, { "half", "the answer ended in its middle" }, { "deny", "SLURM_JWT" },
+		{ "gone", "Connection refused" },
+		{ "leave", "the connection ended without an answer" }, { "slow", "has not answered for 60 s" },
+	};
+	const struct hd_launcher_ops *slurm = hd_launcher_find("slurm");
+	struct hd_launcher_count count;
+	char log[HD_PATH_CAP];
+
+	(void)state;
+	snprintf(log, sizeof log, "%s/rest.log", dir);
+	settings.slurm.socket = rest;
+	faster = 1;                       /* a busy machine is not to look like a server that is silent */
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		pid_t pid = slurmrestd_begin(dir);
+		const bool gone = !strcmp(cases[i].does, "gone"), slow = !strcmp(cases[i].does, "slow");
+		put("rest.does", "", 0600);
+		struct hd_launcher *l = opened(slurm);
+		if (gone)
+			slurmrestd_end(pid);
+		put("rest.does", cases[i].does, 0600);
+		const uint32_t before = submitted();
 		l->ops->want(l, 1);
-		await_running(l, 1);
-		put("go", "3", 0600);
-		while (!l->ops->ended(l, &end))
+		for (uint32_t k = 0; slow && k < 13; k++) {
+			ahead_ns += INT64_C(5000000000);
 			look(l);
-		CHECK(end.code == 3 && end.alike == 1 && end.name[0], "%s: %d, %u alike", l->ops->name,
-			end.code,
-			end.alike);
-		no_file("go");
+		}
 		await_running(l, 1);
-		assert_false(l->ops->ended(l, &end));
+		CHECK(submitted() == before + 1, "%s: %u submissions", cases[i].does, submitted() - before);
+		CHECK(times_said(cases[i].says) == 1 && times_said("slurmrestd at") == 1, "%s: %s",
+			cases[i].does, said);
+		CHECK(times_said("has not answered for 5 s") || !slow, "%s: %s", cases[i].does, said);
+		if (gone)
+			pid = slurmrestd_begin(dir);
+		put("rest.does", "", 0600);
+		put("rest.log", "", 0600);
+		ahead_ns += INT64_C(60000000000);
+		for (struct stat st = { 0 }; !st.st_size; stat(log, &st))
+			look(l);
+		l->ops->count(l, &count);
+		assert_int_equal(count.running, 1);
 		assert_int_equal(l->ops->stop(l, 0, NULL), HD_OK);
 		l->ops->close(l);
+		slurmrestd_end(pid);
 	}
+	faster = 8;
+	settings.slurm.socket = NULL;
 }
 
 /* What a shell on the other side makes of the words is what they were. */
@@ -249,6 +355,8 @@ int main(void)
 		cmocka_unit_test(as_many_as_are_wanted_begin_and_none_is_left),
 		cmocka_unit_test(one_that_ends_is_named_once_and_another_takes_its_place),
 		cmocka_unit_test(words_reach_a_worker_as_they_are),
+		cmocka_unit_test(over_a_socket_slurm_does_the_same),
+		cmocka_unit_test(where_the_socket_fails_the_commands_are_asked),
 		cmocka_unit_test(hosts_are_taken_by_their_free_slots),
 		cmocka_unit_test(a_machine_without_slurm_is_named),
 	};

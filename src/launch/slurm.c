@@ -1,100 +1,130 @@
-/* Slurm, by its commands alone: libslurm is of another licence, and its interface changes with each release.
+/* Slurm, by its commands or over the socket of slurmrestd (slurm_way.h); never by its library: that is of
+ * another licence, and its interface changes with each release.
  *
- * A command runs beside the caller, its output in a file of the run's folder; when it has ended the file is
- * read. What it said goes to slurm_jobs.h, which says what is asked next.
+ * What it said goes to slurm_jobs.h, which says what is asked next. Where the socket has failed its question
+ * is put to the commands, and it is tried again SOCKET_AGAIN_NS later.
  *
  * A second program, `sh`, waits for the end of this process: if that is killed, it takes back what waits in
- * the
- * queue at once, and what still runs after the time in which workers without a coordinator leave. */
+ * the queue at once, and what still runs after the time in which workers without a coordinator leave. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "launch/launcher_ops.h"
-#include "launch/slurm_jobs.h"
+#include "launch/slurm_way.h"
 
-enum { OUTPUT_MOST = 1 << 20, GUARD_S = 120 };
+enum { GUARD_S = 120 };
 #define SCRIPT "launch.sh"        /* in the run's folder */
-#define OUTPUT "log/slurm.out"
 #define POLL_NS INT64_C(50000000)
 #define SAY_NS INT64_C(5000000000)
+#define SOCKET_AGAIN_NS INT64_C(60000000000)
+
+enum { SOCKET, COMMANDS, WAYS };
 
 struct launch_slurm {
 	struct hd_launcher head;
 	struct hd_launcher_spec spec;
 	struct hd_slurm_jobs jobs;
-	struct hd_slurm_next asked;       /* of `command`; the ids lie in `jobs`, or in `ids` */
-	char ids[HD_SLURM_IDS][HD_SLURM_ID];
-	struct hd_proc command;           /* host NULL: none runs */
-	int64_t began_ns;
+	struct hd_slurm_next next;        /* that `question` says */
+	struct hd_slurm_question question;
+	struct hd_slurm_way *way[WAYS];   /* SOCKET: NULL where none is used */
+	struct hd_slurm_way *asked;       /* NULL: nothing is under way */
+	int64_t began_ns, socket_ns;      /* the socket: not before */
+	bool slow, failed;                /* said: that it takes long; that the socket fails */
+	bool unsaid[HD_SLURM_NODES + 1];  /* questions that the socket has no words for */
 	struct hd_proc guard;
 	struct hd_tie tie;
-	char output[HD_PATH_CAP], script[HD_PATH_CAP], name[128];
+	char script[HD_PATH_CAP], name[128];
 	bool submitted;                   /* once */
-	struct hd_arena arena;            /* of an output */
+	struct hd_arena arena;            /* of the script */
 };
 
 static struct launch_slurm *of(struct hd_launcher *launcher) { return (struct launch_slurm *)launcher; }
 static int64_t now(const struct launch_slurm *s) { return hd_clock_now_ns(s->spec.clock); }
 
-/* ---- commands */
+/* ---- questions */
 
-static enum hd_err begin(struct launch_slurm *s, const char *const *argv, struct hd_diag *diag)
+static enum hd_err begin_by(struct launch_slurm *s, int way, struct hd_diag *diag)
 {
-	struct hd_file out = { 0 };
-	enum hd_err err = hd_file_open(s->spec.fs, s->output, HD_OPEN_WRITE | HD_OPEN_CREATE |
-		HD_OPEN_TRUNCATE, &out,
-		diag);
+	enum hd_err err = s->way[way]->ops->begin(s->way[way], &s->question, diag);
 
-	if (err)
-		return err;
-	struct hd_spawn how = { .argv = argv, .in = -1, .out = out.id, .err = out.id };
-	err = hd_proc_spawn(s->spec.host, &how, &s->command, diag);
-	if (err)
-		s->command = (struct hd_proc){ 0 };
-	s->began_ns = now(s);
-	return hd_file_close(&out, err ? NULL : diag) && !err ? HD_E_IO : err;
-}
-
-/* Waits for the command no longer than that, and never beyond HD_LAUNCHER_PATIENCE_NS since it began.
- * HD_E_AGAIN:
- * it still runs. HD_E_PEERLOST: it was given up. */
-static enum hd_err await(struct launch_slurm *s, int64_t wait_ns, int *code, struct hd_diag *diag)
-{
-	const int64_t left_ns = s->began_ns + HD_LAUNCHER_PATIENCE_NS - now(s);
-	enum hd_err err = hd_proc_wait(&s->command, wait_ns < left_ns ? wait_ns : left_ns > 0 ? left_ns : 0,
-		code,
-		diag);
-
-	if (err == HD_E_AGAIN && left_ns > wait_ns)
-		return err;
-	if (err)
-		hd_proc_finish(&s->command);
-	s->command = (struct hd_proc){ 0 };
-	return err == HD_E_AGAIN ? hd_fail(diag, HD_E_PEERLOST, "it has not answered for %d s",
-		(int)(HD_LAUNCHER_PATIENCE_NS / 1000000000)) : err;
-}
-
-static enum hd_err read_output(struct launch_slurm *s, const char **text, size_t *len, struct hd_diag *diag)
-{
-	uint8_t *bytes = NULL;
-
-	hd_arena_reset(&s->arena);
-	enum hd_err err = hd_file_read_all(s->spec.fs, s->output, &s->arena, OUTPUT_MOST, &bytes, len, diag);
-	*text = (const char *)bytes;
+	s->asked = err ? NULL : s->way[way];
 	return err;
 }
 
-/* Waits for it. */
-static enum hd_err ask(struct launch_slurm *s, const char *const *argv, int *code, const char **text, size_t
-	*len,
+/* The socket does not answer, or has no words for the question: said once, and the commands are asked. */
+static enum hd_err turn_to_commands(struct launch_slurm *s, enum hd_slurm_outcome outcome, const char *why,
 	struct hd_diag *diag)
 {
-	enum hd_err err = begin(s, argv, diag);
+	const enum hd_slurm_ask ask = s->question.ask;
+	bool *said = outcome == HD_SLURM_UNSAID ? &s->unsaid[ask] : &s->failed;
 
-	err = err ? err : await(s, HD_LAUNCHER_PATIENCE_NS, code, diag);
-	return err ? err : read_output(s, text, len, diag);
+	if (!*said)
+		hd_launcher_say(&s->head, HD_LAUNCHER_WAITS, "%s; Slurm's commands are used%s", why,
+			outcome == HD_SLURM_UNSAID ? " for that" : ", and it is tried again each minute");
+	*said = true;
+	if (outcome == HD_SLURM_LOST)
+		s->socket_ns = now(s) + SOCKET_AGAIN_NS;
+	struct hd_diag second = { "" };
+	enum hd_err err = begin_by(s, COMMANDS, &second);
+	return err ? hd_fail(diag, err, "%s; and %s: %s", why,
+		hd_slurm_by_commands.word(s->way[COMMANDS], ask), second.text) : HD_OK;
+}
+
+static enum hd_err begin(struct launch_slurm *s, struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+
+	s->began_ns = now(s);
+	s->slow = false;
+	if (!s->way[SOCKET] || s->began_ns < s->socket_ns || s->unsaid[s->question.ask])
+		return begin_by(s, COMMANDS, diag);
+	return begin_by(s, SOCKET, &why) ? turn_to_commands(s, HD_SLURM_LOST, why.text, diag) : HD_OK;
+}
+
+/* Waits wait_ns at most. false: it goes on. What may have been done by the socket is not asked for again by
+ * a command: jobs that an answer was lost of are looked for first (slurm_jobs.h, rule 2). */
+static bool go_on(struct launch_slurm *s, int64_t wait_ns, struct hd_slurm_answer *answer)
+{
+	struct hd_slurm_way *way = s->asked;
+	const enum hd_slurm_ask ask = s->question.ask;
+
+	if (!way->ops->go_on(way, wait_ns, answer)) {
+		if (!s->slow && now(s) - s->began_ns >= SAY_NS)
+			hd_launcher_say(&s->head, HD_LAUNCHER_WAITS,
+			"%s has not answered for %d s; it is waited "
+				"for until %d s", way->ops->word(way, ask), (int)(SAY_NS / 1000000000),
+				(int)(HD_LAUNCHER_PATIENCE_NS / 1000000000));
+		s->slow |= now(s) - s->began_ns >= SAY_NS;
+		return false;
+	}
+	s->asked = NULL;
+	if (way != s->way[SOCKET])
+		return true;
+	s->failed &= answer->outcome != HD_SLURM_ANSWERED;
+	if (answer->outcome != HD_SLURM_LOST && answer->outcome != HD_SLURM_UNSAID)
+		return true;
+	if (ask == HD_SLURM_SUBMIT && answer->sent) {
+		s->socket_ns = now(s) + SOCKET_AGAIN_NS;
+		return true;
+	}
+	struct hd_diag why = { "" };
+	const enum hd_err err = turn_to_commands(s, answer->outcome, answer->why.text, &why);
+	if (!err)
+		return false;
+	*answer = (struct hd_slurm_answer){ .outcome = HD_SLURM_LOST, .err = err, .why = why };
+	return true;
+}
+
+/* Waits for it. */
+static void ask(struct launch_slurm *s, enum hd_slurm_ask what, bool running, struct hd_slurm_answer *answer)
+{
+	s->question = (struct hd_slurm_question){ .ask = what, .running = running };
+	*answer = (struct hd_slurm_answer){ .outcome = HD_SLURM_LOST };
+	answer->err = begin(s, &answer->why);
+	while (s->asked && !go_on(s, SAY_NS / 5, answer))
+		;
 }
 
 /* ---- open, check */
@@ -114,6 +144,8 @@ static enum hd_err write_script(struct launch_slurm *s, struct hd_diag *diag)
 	return err ? err : hd_file_write_atomic(s->spec.fs, s->script, text.at, text.len, diag);
 }
 
+static void slurm_close(struct hd_launcher *launcher);
+
 static enum hd_err slurm_open(const struct hd_launcher_spec *spec, struct hd_launcher **launcher,
 	struct hd_diag *diag)
 {
@@ -127,12 +159,13 @@ static enum hd_err slurm_open(const struct hd_launcher_spec *spec, struct hd_lau
 	hd_slurm_jobs_init(&s->jobs);
 	if (spec->stays)
 		hd_slurm_jobs_find(&s->jobs);
-	snprintf(s->output, sizeof s->output, "%s/" OUTPUT, spec->dir);
 	snprintf(s->name, sizeof s->name, "--name=%s", spec->mark);
 	err = write_script(s, diag);
-	if (err) {
-		hd_arena_finish(&s->arena);
-		hd_free(s);
+	err = err ? err : hd_slurm_by_commands.open(&s->spec, s->script, &s->way[COMMANDS], diag);
+	if (!err)
+		err = hd_slurm_by_socket.open(&s->spec, s->script, &s->way[SOCKET], diag);
+	if (err && err != HD_E_NOTFOUND) {
+		slurm_close(&s->head);
 		return err;
 	}
 	*launcher = &s->head;
@@ -176,24 +209,21 @@ static const char *partition_of(const struct launch_slurm *s)
 		"the default partition";
 }
 
-/* What sinfo prints of the partition; in the arena. */
-static enum hd_err ask_nodes(struct launch_slurm *s, const char **text, size_t *len, struct hd_diag *diag)
+/* Of the partition; the way's, until it is asked again. */
+static enum hd_err ask_nodes(struct launch_slurm *s, struct hd_batch_nodes *nodes, struct hd_diag *diag)
 {
-	const char *partition = s->spec.settings->slurm.partition;
-	const char *argv[] = { "sinfo", "-h", "-N", "-o", HD_SLURM_NODES, *partition ? "-p" : NULL,
-		partition, NULL };
-	struct hd_diag why = { "" };
-	int code = 0;
+	struct hd_slurm_answer answer;
 
-	enum hd_err err = ask(s, argv, &code, text, len, &why);
-	if (err)
-		return hd_fail(diag, err == HD_E_PEERLOST ? err : HD_E_REFUSED,
-			"launch.kind: slurm: sinfo: %s; run on a machine that submits to Slurm (a login "
-			"node), or take launch.kind: local", why.text);
-	if (!code)
+	ask(s, HD_SLURM_NODES, false, &answer);
+	*nodes = answer.nodes;
+	if (answer.outcome == HD_SLURM_ANSWERED)
 		return HD_OK;
-	err = hd_slurm_refusal("launch.kind: slurm: sinfo", *text, *len, diag);
-	return err == HD_E_AGAIN ? HD_E_PEERLOST : err;
+	if (answer.outcome == HD_SLURM_REFUSED)
+		return hd_fail(diag, answer.err == HD_E_AGAIN ? HD_E_PEERLOST : answer.err,
+			"launch.kind: slurm: %s", answer.why.text);
+	return hd_fail(diag, answer.err == HD_E_PEERLOST ? answer.err : HD_E_REFUSED,
+		"launch.kind: slurm: %s; run on a machine that submits to Slurm (a login "
+		"node), or take launch.kind: local", answer.why.text);
 }
 
 static enum hd_err slurm_check(struct hd_launcher *launcher, uint32_t most, char own[HD_ADDR_CAP],
@@ -201,39 +231,29 @@ static enum hd_err slurm_check(struct hd_launcher *launcher, uint32_t most, char
 {
 	struct launch_slurm *s = of(launcher);
 	const char *partition = s->spec.settings->slurm.partition;
-	struct hd_batch_node node, first = { .name = "" };
-	const char *text = "", *line, *at;
-	size_t len = 0, n;
+	struct hd_batch_nodes nodes;
 
-	enum hd_err err = ask_nodes(s, &text, &len, diag);
+	enum hd_err err = ask_nodes(s, &nodes, diag);
 	if (err)
 		return err;
-	at = text;
-	uint32_t nodes = 0;
-	while (hd_slurm_next_line(&at, text + len, &line, &n))
-		if (n && !hd_slurm_node_parse(line, n, &node, NULL)) {
-			first = nodes ? first : node;
-			nodes++;
-		}
-	if (!nodes)
+	if (!nodes.n)
 		return hd_fail(diag, HD_E_INVAL, "launch.slurm.partition: \"%s\": there is no such "
 			"partition, or it "
 			"has no node; `sinfo -s` lists them", partition);
-	if (most > nodes && *partition)
+	if (most > nodes.n && *partition)
 		return hd_fail(diag, HD_E_INVAL, "--nodes asks for %u, and %s has %u: ask for fewer", most,
-			partition_of(s), nodes);
-	return own_address(&first, own, diag);
+			partition_of(s), nodes.n);
+	return own_address(&nodes.at[0], own, diag);
 }
 
 static enum hd_err slurm_types(struct hd_launcher *launcher, struct hd_launcher_types *types,
 	struct hd_diag *diag)
 {
-	const char *text = "";
-	size_t len = 0;
-	enum hd_err err = ask_nodes(of(launcher), &text, &len, diag);
+	struct hd_batch_nodes nodes;
+	enum hd_err err = ask_nodes(of(launcher), &nodes, diag);
 
-	return err ? err : hd_slurm_types(text, len,
-		!*of(launcher)->spec.settings->slurm.partition, types, diag);
+	return err ? err : hd_slurm_types(&nodes, !*of(launcher)->spec.settings->slurm.partition, types,
+		diag);
 }
 
 /* ---- the guard */
@@ -289,32 +309,21 @@ static void slurm_changed(struct hd_launcher *launcher)
 
 static enum hd_err begin_next(struct launch_slurm *s, struct hd_diag *diag)
 {
-	const char *submit[] = { "sbatch", "--parsable", NULL, s->script, NULL };
-	const char *look[] = { "squeue", "-h", "-r", "-t", "all", s->name, "-O", HD_SLURM_FIELDS, NULL };
-	const char *back[HD_SLURM_IDS + 3] = { "scancel", s->jobs.ends ? "-Q" : "--state=PENDING" };
-	char array[32];
+	struct hd_slurm_next *next = &s->next;
+	enum hd_err err = HD_OK;
 
-	hd_slurm_jobs_next(&s->jobs, now(s), &s->asked);
-	for (uint32_t i = 0; i < s->asked.n && s->asked.ask == HD_SLURM_TAKE_BACK; i++) {
-		memcpy(s->ids[i], s->asked.id[i], HD_SLURM_ID);
-		back[2 + i] = s->asked.id[i] = s->ids[i];
+	hd_slurm_jobs_next(&s->jobs, now(s), next);
+	s->question = (struct hd_slurm_question){ .ask = next->ask, .n = next->n, .running = s->jobs.ends };
+	/* a look may move jobs meanwhile: the ids lie in the question */
+	for (uint32_t i = 0; i < next->n && next->ask == HD_SLURM_TAKE_BACK; i++) {
+		memcpy(s->question.id[i], next->id[i], HD_SLURM_ID);
+		next->id[i] = s->question.id[i];
 	}
-	snprintf(array, sizeof array, "--array=0-%u", s->asked.n - 1);
-	submit[2] = array;
-	switch (s->asked.ask) {
-	case HD_SLURM_NOTHING:
-		return HD_OK;
-	case HD_SLURM_SUBMIT: {
-		enum hd_err err = begin_guard(s, diag);
+	if (next->ask == HD_SLURM_SUBMIT) {
+		err = begin_guard(s, diag);
 		s->submitted = true;
-		return err ? err : begin(s, submit, diag);
 	}
-	case HD_SLURM_TAKE_BACK:
-		return begin(s, back, diag);
-	case HD_SLURM_LOOK:
-		return begin(s, look, diag);
-	}
-	return HD_OK;
+	return err || next->ask == HD_SLURM_NOTHING ? err : begin(s, diag);
 }
 
 static void tell(void *user, const struct hd_batch_job *job, const char *text)
@@ -325,77 +334,51 @@ static void tell(void *user, const struct hd_batch_job *job, const char *text)
 	hd_launcher_say(&s->head, HD_LAUNCHER_NEWS, "%s", text);
 }
 
-static const char *command_of(enum hd_slurm_ask ask)
-{
-	return ask == HD_SLURM_SUBMIT ? "sbatch" : ask == HD_SLURM_LOOK ? "squeue" : "scancel";
-}
-
 /* It may be well later: said once, then it is quiet until it is well. */
 static void later(struct launch_slurm *s, const char *why)
 {
-	if (hd_slurm_jobs_failed(&s->jobs, s->asked.ask, now(s)))
+	if (hd_slurm_jobs_failed(&s->jobs, s->question.ask, now(s)))
 		hd_launcher_say(&s->head, HD_LAUNCHER_WAITS, "%s; workers that run go on, and it is tried "
 			"again", why);
 }
 
-static enum hd_err take_answer(struct launch_slurm *s, int code, const char *text, size_t len, struct hd_diag
-	*diag)
+/* What is refused for good before anything was submitted ends it; else a site may change its mind: what
+ * worked before is tried again. */
+static enum hd_err take_answer(struct launch_slurm *s, const struct hd_slurm_answer *answer,
+	struct hd_diag *diag)
 {
-	char id[HD_SLURM_ID], waits[HD_LAUNCHER_WHY + 64];
-	struct hd_diag why = { "" };
-	enum hd_err err = HD_OK;
+	const enum hd_slurm_ask what = s->question.ask;
+	char waits[HD_LAUNCHER_WHY + 64];
 
-	if (code) {
-		err = hd_slurm_refusal(command_of(s->asked.ask), text, len, &why);
-		/* a site may change its mind; what worked before is tried again */
-		const bool fatal = s->asked.ask == HD_SLURM_SUBMIT && err != HD_E_AGAIN && !s->jobs.n;
-		if (fatal)
-			return hd_fail(diag, err, "%s", why.text);
-		later(s, why.text);
+	if (answer->outcome == HD_SLURM_REFUSED && what == HD_SLURM_SUBMIT && answer->err != HD_E_AGAIN &&
+		!s->jobs.n)
+		return hd_fail(diag, answer->err, "%s", answer->why.text);
+	if (answer->outcome != HD_SLURM_ANSWERED) {
+		later(s, answer->why.text);
 		return HD_OK;
 	}
-	switch (s->asked.ask) {
-	case HD_SLURM_SUBMIT:
-		err = hd_slurm_id_parse(text, len, id, &why);
-		if (!err)
-			hd_slurm_jobs_submitted(&s->jobs, id, s->asked.n, now(s));
-		break;
-	case HD_SLURM_TAKE_BACK:
-		hd_slurm_jobs_taken_back(&s->jobs, &s->asked, now(s));
-		break;
-	case HD_SLURM_LOOK:
-		err = hd_slurm_jobs_looked(&s->jobs, text, len, now(s), tell, s, &why);
+	if (what == HD_SLURM_SUBMIT)
+		hd_slurm_jobs_submitted(&s->jobs, answer->id, s->next.n, now(s));
+	else if (what == HD_SLURM_TAKE_BACK)
+		hd_slurm_jobs_taken_back(&s->jobs, &s->next, now(s));
+	else if (what == HD_SLURM_LOOK) {
+		hd_slurm_jobs_looked(&s->jobs, &answer->lines, answer->whole, now(s), tell, s);
 		if (hd_slurm_jobs_waits(&s->jobs, now(s), waits))
 			hd_launcher_say(&s->head, HD_LAUNCHER_WAITS, "%s", waits);
-		break;
-	case HD_SLURM_NOTHING:
-		break;
+		if (!answer->whole)
+			later(s, answer->why.text);
 	}
-	if (err)
-		later(s, why.text);
 	return HD_OK;
 }
 
 static enum hd_err slurm_look(struct hd_launcher *launcher, struct hd_diag *diag)
 {
 	struct launch_slurm *s = of(launcher);
-	struct hd_diag why = { "" };
-	const char *text = "";
-	size_t len = 0;
-	int code = 0;
+	struct hd_slurm_answer answer;
 
-	if (!s->command.host)
+	if (!s->asked)
 		return begin_next(s, diag);
-	enum hd_err err = await(s, 0, &code, &why);
-	if (err == HD_E_AGAIN)
-		return HD_OK;
-	err = err ? err : read_output(s, &text, &len, &why);
-	if (!err)
-		return take_answer(s, code, text, len, diag);
-	char line[HD_LAUNCHER_WHY];
-	snprintf(line, sizeof line, "%s: %.180s", command_of(s->asked.ask), why.text);
-	later(s, line);
-	return HD_OK;
+	return go_on(s, 0, &answer) ? take_answer(s, &answer, diag) : HD_OK;
 }
 
 static bool slurm_ended(struct hd_launcher *launcher, struct hd_launcher_end *end)
@@ -417,31 +400,27 @@ static void slurm_count(const struct hd_launcher *launcher, struct hd_launcher_c
 
 /* ---- the end */
 
-/* What squeue says now. */
+/* What Slurm says now. HD_E_REFUSED: nothing. */
 static enum hd_err look_now(struct launch_slurm *s, struct hd_diag *diag)
 {
-	const char *look[] = { "squeue", "-h", "-r", "-t", "all", s->name, "-O", HD_SLURM_FIELDS, NULL };
-	const char *text = "";
-	size_t len = 0;
-	int code = 0;
-	enum hd_err err = ask(s, look, &code, &text, &len, diag);
+	struct hd_slurm_answer answer;
 
-	if (!err && code)
-		err = hd_slurm_refusal("squeue", text, len, diag);
-	return err ? err : hd_slurm_jobs_looked(&s->jobs, text, len, now(s), tell, s, diag);
+	ask(s, HD_SLURM_LOOK, false, &answer);
+	if (answer.outcome != HD_SLURM_ANSWERED)
+		return hd_fail(diag, HD_E_REFUSED, "%s", answer.why.text);
+	hd_slurm_jobs_looked(&s->jobs, &answer.lines, answer.whole, now(s), tell, s);
+	return answer.whole ? HD_OK : hd_fail(diag, HD_E_REFUSED, "%s", answer.why.text);
 }
 
 static enum hd_err cancel(struct launch_slurm *s, bool all, struct hd_diag *diag)
 {
-	const char *argv[] = { "scancel", s->name, all ? NULL : "--state=PENDING", NULL };
-	const char *text = "";
-	size_t len = 0;
-	int code = 0;
-	enum hd_err err = ask(s, argv, &code, &text, &len, diag);
+	struct hd_slurm_answer answer;
 
+	ask(s, HD_SLURM_CANCEL, all, &answer);
 	for (uint32_t i = 0; i < s->jobs.n; i++)
 		s->jobs.job[i].taken_back |= all || s->jobs.job[i].line.stage == HD_SLURM_WAITS;
-	return err || !code ? err : hd_slurm_refusal("scancel", text, len, diag);
+	return answer.outcome == HD_SLURM_ANSWERED ? HD_OK : hd_fail(diag, HD_E_REFUSED, "%s",
+		answer.why.text);
 }
 
 /* Until none is left, or `until_ns`. */
@@ -468,14 +447,14 @@ static enum hd_err await_none(struct launch_slurm *s, int64_t until_ns, struct h
 static enum hd_err slurm_stop(struct hd_launcher *launcher, int64_t grace_ns, struct hd_diag *diag)
 {
 	struct launch_slurm *s = of(launcher);
+	struct hd_slurm_answer answer;
 	struct hd_diag why = { "" };
-	int code;
 
 	if (!s->submitted && !s->spec.stays)
 		return HD_OK;
-	/* an sbatch that is under way makes jobs, which squeue knows then */
-	if (s->command.host && await(s, HD_LAUNCHER_PATIENCE_NS, &code, NULL))
-		hd_proc_finish(&s->command);
+	/* a submission that is under way makes jobs, which are known then */
+	while (s->asked && !go_on(s, SAY_NS / 5, &answer))
+		;
 	enum hd_err err = cancel(s, false, &why);
 	err = err ? err : await_none(s, now(s) + grace_ns, &why);
 	if (err == HD_E_AGAIN && !why.text[0]) {
@@ -493,8 +472,9 @@ static void slurm_close(struct hd_launcher *launcher)
 {
 	struct launch_slurm *s = of(launcher);
 
-	if (s->command.host)
-		hd_proc_finish(&s->command);
+	for (int i = 0; i < WAYS; i++)
+		if (s->way[i])
+			s->way[i]->ops->close(s->way[i]);
 	end_guard(s);
 	hd_arena_finish(&s->arena);
 	hd_free(s);

@@ -257,30 +257,20 @@ static void forget(struct hd_slurm_jobs *jobs)
 	jobs->n = n;
 }
 
-enum hd_err hd_slurm_jobs_looked(struct hd_slurm_jobs *jobs, const char *text, size_t len, int64_t now_ns,
-	hd_slurm_tell *tell, void *user, struct hd_diag *diag)
+void hd_slurm_jobs_looked(struct hd_slurm_jobs *jobs, const struct hd_slurm_lines *lines, bool whole,
+	int64_t now_ns, hd_slurm_tell *tell, void *user)
 {
-	const char *at = text, *end = text + len, *line;
-	struct hd_slurm_line l;
-	enum hd_err err = HD_OK;
 	bool changed = false;
-	size_t n;
 
 	answered(jobs);
 	for (uint32_t i = 0; i < jobs->n; i++)
 		jobs->job[i].seen = false;
-	while (hd_slurm_next_line(&at, end, &line, &n)) {
-		if (!n)
-			continue;
-		const enum hd_err bad = hd_slurm_line_parse(line, n, &l, diag);
-		err = err ? err : bad;
-		if (!bad)
-			changed |= take_line(jobs, &l, now_ns, tell, user);
-	}
+	for (uint32_t i = 0; i < lines->n; i++)
+		changed |= take_line(jobs, &lines->at[i], now_ns, tell, user);
 	/* what a line said that was not understood is not known: no job is missed */
-	for (uint32_t i = 0; i < jobs->n && !err; i++)
+	for (uint32_t i = 0; i < jobs->n && whole; i++)
 		changed |= miss(&jobs->job[i], now_ns, tell, user);
-	if (!err) {
+	if (whole) {
 		forget(jobs);
 		jobs->finds = false;
 	}
@@ -290,7 +280,6 @@ enum hd_err hd_slurm_jobs_looked(struct hd_slurm_jobs *jobs, const char *text, s
 		jobs->pause_ns = 2 * jobs->pause_ns < HD_SLURM_RARE_NS ? 2 * jobs->pause_ns :
 			HD_SLURM_RARE_NS;
 	jobs->look_ns = jobs->n ? now_ns + jobs->pause_ns : INT64_MAX;
-	return err;
 }
 
 /* A failure: the next submission waits. */

@@ -38,7 +38,9 @@ struct hd_batch_job {
 	bool seen, reported, taken_back;      /* in this answer of squeue; by ended(); by scancel, by us */
 };
 
-enum hd_slurm_ask { HD_SLURM_NOTHING, HD_SLURM_SUBMIT, HD_SLURM_LOOK, HD_SLURM_TAKE_BACK };
+/* CANCEL (all of this launcher's name) and NODES are asked by its caller alone. */
+enum hd_slurm_ask { HD_SLURM_NOTHING, HD_SLURM_SUBMIT, HD_SLURM_LOOK, HD_SLURM_TAKE_BACK, HD_SLURM_CANCEL,
+	HD_SLURM_NODES };
 struct hd_slurm_next {
 	enum hd_slurm_ask ask;
 	uint32_t n;                       /* jobs of SUBMIT, ids of TAKE_BACK */
@@ -78,9 +80,9 @@ void hd_slurm_jobs_next(struct hd_slurm_jobs *jobs, int64_t now_ns, struct hd_sl
 void hd_slurm_jobs_submitted(struct hd_slurm_jobs *jobs, const char *id, uint32_t n,
 	int64_t now_ns);
 void hd_slurm_jobs_taken_back(struct hd_slurm_jobs *jobs, const struct hd_slurm_next *next, int64_t now_ns);
-/* What squeue printed. HD_E_INPUT: a line is not understood; the others count. */
-HD_MUST_USE enum hd_err hd_slurm_jobs_looked(struct hd_slurm_jobs *jobs, const char *text, size_t len,
-	int64_t now_ns, hd_slurm_tell *tell, void *user, struct hd_diag *diag);
+/* What Slurm says of its jobs. whole: it is all that was said; else none is missed for not being there. */
+void hd_slurm_jobs_looked(struct hd_slurm_jobs *jobs, const struct hd_slurm_lines *lines, bool whole,
+	int64_t now_ns, hd_slurm_tell *tell, void *user);
 /* The question was not answered, or refused for now: it is asked again later. True: it is the first in a
  * row. */
 bool hd_slurm_jobs_failed(struct hd_slurm_jobs *jobs, enum hd_slurm_ask ask, int64_t now_ns);

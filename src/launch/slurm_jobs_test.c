@@ -11,6 +11,7 @@
 static struct hd_slurm_jobs jobs;
 static struct hd_slurm_next next;
 static char said[1000];
+static struct hd_arena arena;
 
 static void tell(void *user, const struct hd_batch_job *job, const char *text)
 {
@@ -27,14 +28,26 @@ static enum hd_slurm_ask ask(int64_t now_ns)
 
 static enum hd_err look(int64_t now_ns, const char *text)
 {
+	struct hd_slurm_lines lines;
+
 	said[0] = '\0';
-	return hd_slurm_jobs_looked(&jobs, text, strlen(text), now_ns, tell, NULL, NULL);
+	hd_arena_reset(&arena);
+	const enum hd_err err = hd_slurm_lines_parse(text, strlen(text), &arena, &lines, NULL);
+	hd_slurm_jobs_looked(&jobs, &lines, !err, now_ns, tell, NULL);
+	return err;
 }
 
 static int begin(void **state)
 {
 	(void)state;
 	hd_slurm_jobs_init(&jobs);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	hd_arena_finish(&arena);
 	return 0;
 }
 
@@ -310,5 +323,5 @@ int main(void)
 		cmocka_unit_test_setup(jobs_of_an_earlier_process_are_found_before_any_is_submitted, begin),
 		cmocka_unit_test_setup(what_was_found_is_not_taken_back_before_a_number_is_said, begin),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, end);
 }

@@ -21,6 +21,21 @@ bool hd_slurm_next_line(const char **at, const char *end, const char **line, siz
 	return true;
 }
 
+bool hd_slurm_word(const char *text, size_t len, char *to, size_t cap)
+{
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	if (len < cap) {
+		memcpy(to, text, len);
+		to[len] = '\0';
+	} else {
+		memcpy(to, text, cap - 4);
+		memcpy(to + cap - 4, "...", 4);
+	}
+	return true;
+}
+
 /* Field up to '|' or the end, without blanks around it. */
 static bool field(const char **at, const char *end, char *to, size_t cap)
 {
@@ -34,14 +49,7 @@ static bool field(const char **at, const char *end, char *to, size_t cap)
 		begin++;
 	while (last > begin && last[-1] == ' ')
 		last--;
-	if ((size_t)(last - begin) >= cap)
-		return false;
-	for (const char *c = begin; c < last; c++)
-		if (*c < ' ' || *c > '~')
-			return false;
-	memcpy(to, begin, (size_t)(last - begin));
-	to[last - begin] = '\0';
-	return true;
+	return (size_t)(last - begin) < cap && hd_slurm_word(begin, (size_t)(last - begin), to, cap);
 }
 
 /* One of which users see the begin, if it is too long. */
@@ -49,11 +57,7 @@ static bool field_cut(const char **at, const char *end, char *to, size_t cap)
 {
 	char whole[1024];
 
-	if (!field(at, end, whole, sizeof whole))
-		return false;
-	if ((size_t)snprintf(to, cap, "%s", whole) >= cap)
-		memcpy(to + cap - 4, "...", 4);
-	return true;
+	return field(at, end, whole, sizeof whole) && hd_slurm_word(whole, strlen(whole), to, cap);
 }
 
 /* Of squeue's words. COMPLETING holds its node still. */
@@ -70,19 +74,21 @@ static const struct { const char *word; enum hd_slurm_stage stage; } states[] = 
 	{ "REVOKED", HD_SLURM_OVER },
 };
 
-static bool find_state(struct hd_slurm_line *line)
+bool hd_slurm_stage(const char *word, enum hd_slurm_stage *stage)
 {
 	for (size_t i = 0; i < sizeof states / sizeof *states; i++)
-		if (!strcmp(states[i].word, line->state)) {
-			line->stage = states[i].stage;
+		if (!strcmp(states[i].word, word)) {
+			*stage = states[i].stage;
 			return true;
 		}
 	return false;
 }
 
 /* squeue prints the status of wait(2). */
-static int code_of(uint64_t status) { return status & 127 ? 128 + (int)(status & 127) : (int)(status >> 8 &
-	255); }
+int hd_slurm_code(uint64_t status)
+{
+	return status & 127 ? 128 + (int)(status & 127) : (int)(status >> 8 & 255);
+}
 
 /* Digits, and of an array its index; the first character is the job's number. */
 static bool is_id(const char *id)
@@ -110,15 +116,48 @@ enum hd_err hd_slurm_line_parse(const char *line, size_t len, struct hd_slurm_li
 		field(&at, end, code, sizeof code) && field(&at, end, restarts, sizeof restarts) &&
 		field_cut(&at, end, l.node, sizeof l.node) && field_cut(&at, end, l.reason, sizeof l.reason);
 
-	if (!whole || !is_id(l.id) || !find_state(&l) || hd_num_u64(code, UINT32_MAX, &status, NULL) ||
+	if (!whole || !is_id(l.id) || !hd_slurm_stage(l.state, &l.stage) || hd_num_u64(code, UINT32_MAX,
+		&status, NULL) ||
 		hd_num_u64(restarts, UINT32_MAX, &n, NULL))
 		return strange("squeue", line, len, diag);
-	l.code = code_of(status);
+	l.code = hd_slurm_code(status);
 	l.restarts = (uint32_t)n;
 	if (!strcmp(l.reason, "None"))
 		l.reason[0] = '\0';
 	*out = l;
 	return HD_OK;
+}
+
+/* Room for as many as there are lines. */
+static void *room_for(const char *text, size_t len, size_t each, struct hd_arena *arena)
+{
+	size_t n = 1;
+
+	for (const char *at = text, *end = text + len; at < end; n++) {
+		const char *nl = memchr(at, '\n', (size_t)(end - at));
+		at = nl ? nl + 1 : end;
+	}
+	return hd_arena_take(arena, n, each);
+}
+
+enum hd_err hd_slurm_lines_parse(const char *text, size_t len, struct hd_arena *arena,
+	struct hd_slurm_lines *out, struct hd_diag *diag)
+{
+	struct hd_slurm_line *to = room_for(text, len, sizeof *to, arena);
+	const char *at = text, *line;
+	enum hd_err err = HD_OK;
+	uint32_t n = 0;
+	size_t size;
+
+	if (!to)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for what squeue says");
+	while (hd_slurm_next_line(&at, text + len, &line, &size)) {
+		const enum hd_err bad = size ? hd_slurm_line_parse(line, size, &to[n], diag) : HD_E_INPUT;
+		n += !bad;
+		err = err || !size ? err : bad;
+	}
+	*out = (struct hd_slurm_lines){ .at = to, .n = n };
+	return err;
 }
 
 enum hd_err hd_slurm_id_parse(const char *text, size_t len, char id[HD_SLURM_ID], struct hd_diag *diag)
@@ -175,7 +214,7 @@ static bool type_of_gres(const char *gres, struct hd_launcher_type *type)
 	return false;
 }
 
-static void type_of(const char *gres, const char *features, struct hd_launcher_type *type)
+void hd_slurm_type_of(const char *gres, const char *features, struct hd_launcher_type *type)
 {
 	*type = (struct hd_launcher_type){ .n = 1 };
 	if (type_of_gres(gres, type))
@@ -203,26 +242,40 @@ enum hd_err hd_slurm_node_parse(const char *line, size_t len, struct hd_batch_no
 	if (!field(&at, end, partition, sizeof partition))
 		partition[0] = '\0';
 	n.usual = !*partition || partition[strlen(partition) - 1] == '*';
-	type_of(gres, features, &n.type);
+	hd_slurm_type_of(gres, features, &n.type);
 	*out = n;
 	return HD_OK;
 }
 
-enum hd_err hd_slurm_types(const char *text, size_t len, bool usual, struct hd_launcher_types *types,
+enum hd_err hd_slurm_nodes_parse(const char *text, size_t len, struct hd_arena *arena,
+	struct hd_batch_nodes *out, struct hd_diag *diag)
+{
+	struct hd_batch_node *to = room_for(text, len, sizeof *to, arena);
+	const char *at = text, *line;
+	uint32_t n = 0;
+	size_t size;
+
+	if (!to)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for what sinfo says");
+	while (hd_slurm_next_line(&at, text + len, &line, &size))
+		n += size && !hd_slurm_node_parse(line, size, &to[n], NULL);
+	*out = (struct hd_batch_nodes){ .at = to, .n = n };
+	return HD_OK;
+}
+
+enum hd_err hd_slurm_types(const struct hd_batch_nodes *nodes, bool usual, struct hd_launcher_types *types,
 	struct hd_diag *diag)
 {
 	struct hd_launcher_types t = { 0 };
-	const char *at = text, *line;
-	struct hd_batch_node node;
-	size_t n;
 
-	while (hd_slurm_next_line(&at, text + len, &line, &n)) {
+	for (uint32_t n = 0; n < nodes->n; n++) {
+		const struct hd_batch_node *node = &nodes->at[n];
 		uint32_t i = 0, k;
-		if (!n || hd_slurm_node_parse(line, n, &node, NULL) || (usual && !node.usual))
+		if (usual && !node->usual)
 			continue;
-		while (i < t.n && strcmp(t.at[i].name, node.type.name) < 0)
+		while (i < t.n && strcmp(t.at[i].name, node->type.name) < 0)
 			i++;
-		if (i < t.n && !strcmp(t.at[i].name, node.type.name)) {
+		if (i < t.n && !strcmp(t.at[i].name, node->type.name)) {
 			t.at[i].n++;
 			continue;
 		}
@@ -232,7 +285,7 @@ enum hd_err hd_slurm_types(const char *text, size_t len, bool usual, struct hd_l
 				"first features): choose a partition with fewer", HD_LAUNCHER_TYPES);
 		for (k = t.n++; k > i; k--)
 			t.at[k] = t.at[k - 1];
-		t.at[i] = node.type;
+		t.at[i] = node->type;
 	}
 	*types = t;
 	return HD_OK;
@@ -406,7 +459,7 @@ static void option(struct hd_text *text, const char *name, const char *value)
 		hd_text_addf(text, "#SBATCH --%s=%s\n", name, value);
 }
 
-static bool takes_whole_nodes(const struct hd_launcher_settings *settings)
+bool hd_slurm_takes_whole_nodes(const struct hd_launcher_settings *settings)
 {
 	for (uint32_t i = 0; i < settings->slurm.nextra; i++)
 		if (is_any(settings->slurm.extra[i], sizes, sizeof sizes / sizeof *sizes))
@@ -431,7 +484,7 @@ void hd_slurm_script(struct hd_text *text, const struct hd_launcher_spec *spec)
 	const struct hd_launcher_settings *s = spec->settings;
 
 	const uint32_t nodes = spec->nodes ? spec->nodes : 1;
-	const bool whole = takes_whole_nodes(s);
+	const bool whole = hd_slurm_takes_whole_nodes(s);
 
 	hd_text_addf(text, "#!/bin/bash\n# %s of %s: heddle submits as many as it wants.\n"
 		"#SBATCH --job-name=%s\n#SBATCH --nodes=%u\n#SBATCH --open-mode=append\n",

@@ -16,7 +16,7 @@ enum { HD_SLURM_ID = 32, HD_SLURM_NODE = 64, HD_SLURM_REASON = 80 };
 
 /* squeue and sinfo are asked for exactly these */
 #define HD_SLURM_FIELDS "JobArrayID:|,State:|,exit_code:|,RestartCnt:|,NodeList:|,Reason:|"
-#define HD_SLURM_NODES "%N|%o|%T|%G|%f|%P"
+#define HD_SLURM_NODE_FIELDS "%N|%o|%T|%G|%f|%P"
 
 enum hd_slurm_stage { HD_SLURM_WAITS, HD_SLURM_RUNS, HD_SLURM_OVER };
 
@@ -33,6 +33,18 @@ struct hd_slurm_line {
 HD_MUST_USE enum hd_err hd_slurm_line_parse(const char *line, size_t len, struct hd_slurm_line *out,
 	struct hd_diag *diag);
 
+/* Of such a text, all that are understood, in the arena. HD_E_INPUT: of some line that is not so, and the
+ * others are there; HD_E_NOMEM. */
+struct hd_slurm_lines { const struct hd_slurm_line *at; uint32_t n; };
+HD_MUST_USE enum hd_err hd_slurm_lines_parse(const char *text, size_t len, struct hd_arena *arena,
+	struct hd_slurm_lines *out, struct hd_diag *diag);
+/* squeue's word for a state; false: it has none such. */
+bool hd_slurm_stage(const char *word, enum hd_slurm_stage *stage);
+/* An exit code, or 128 + signal, of a status of wait(2). */
+int hd_slurm_code(uint64_t status);
+/* Printable text as users see it, cut if it is too long; false: it is not printable. */
+bool hd_slurm_word(const char *text, size_t len, char *to, size_t cap);
+
 /* What `sbatch --parsable` prints: 77, or 77;cluster. */
 HD_MUST_USE enum hd_err hd_slurm_id_parse(const char *text, size_t len, char id[HD_SLURM_ID],
 	struct hd_diag *diag);
@@ -46,10 +58,16 @@ struct hd_batch_node { char name[HD_SLURM_NODE], address[HD_SLURM_NODE], state[2
 HD_MUST_USE enum hd_err hd_slurm_node_parse(const char *line, size_t len, struct hd_batch_node *out,
 	struct hd_diag *diag);
 
-/* The types of nodes that a text of sinfo has, by name; usual: of the default partition alone. Those whose
- * state says that nothing can run there
- * count, as they may come back. HD_E_INVAL: there are too many. */
-HD_MUST_USE enum hd_err hd_slurm_types(const char *text, size_t len, bool usual,
+/* Of a text of sinfo all that are understood, in the arena. */
+struct hd_batch_nodes { const struct hd_batch_node *at; uint32_t n; };
+HD_MUST_USE enum hd_err hd_slurm_nodes_parse(const char *text, size_t len, struct hd_arena *arena,
+	struct hd_batch_nodes *out, struct hd_diag *diag);
+/* Of a node with these words of Slurm ("" or "(null)": it has none). */
+void hd_slurm_type_of(const char *gres, const char *features, struct hd_launcher_type *type);
+
+/* The types that nodes have, by name; usual: of the default partition alone. Those whose state says that
+ * nothing can run there count, as they may come back. HD_E_INVAL: there are too many. */
+HD_MUST_USE enum hd_err hd_slurm_types(const struct hd_batch_nodes *nodes, bool usual,
 	struct hd_launcher_types *types, struct hd_diag *diag);
 
 /* What is wrong when a command of Slurm failed with this text, and what to do: HD_E_AGAIN, it may be well
@@ -62,6 +80,8 @@ bool hd_slurm_time(const char *text, double *seconds);
 
 /* HD_E_INVAL: an option that sbatch would not get as it is, or that is the launcher's own. */
 HD_MUST_USE enum hd_err hd_slurm_check(const struct hd_launcher_settings *settings, struct hd_diag *diag);
+/* No option of launch.slurm.extra says how much of a node a place takes. */
+bool hd_slurm_takes_whole_nodes(const struct hd_launcher_settings *settings);
 /* The script of one place. */
 void hd_slurm_script(struct hd_text *text, const struct hd_launcher_spec *spec);
 

@@ -120,10 +120,14 @@ static void nodes_of_one_gpu_or_feature_are_a_type(void **state)
 		{ "gpu", "--gres=gpu:4", 1 }, { "h100", "--gres=gpu:h100:8", 1 }, { "k80", "--constraint=k80", 2 },
 		{ "node", "", 2 }, { "v100", "--gres=gpu:v100:2", 2 } };
 	struct hd_launcher_types types;
+	struct hd_batch_nodes nodes;
+	struct hd_arena arena;
 	char many[1000] = "";
 
 	(void)state;
-	assert_int_equal(hd_slurm_types(text, strlen(text), true, &types, NULL), HD_OK);
+	hd_arena_init(&arena, 0);
+	assert_int_equal(hd_slurm_nodes_parse(text, strlen(text), &arena, &nodes, NULL), HD_OK);
+	assert_int_equal(hd_slurm_types(&nodes, true, &types, NULL), HD_OK);
 	assert_int_equal(types.n, sizeof is / sizeof *is);
 	for (uint32_t i = 0; i < types.n; i++) {
 		assert_string_equal(types.at[i].name, is[i].name);
@@ -132,8 +136,10 @@ static void nodes_of_one_gpu_or_feature_are_a_type(void **state)
 	}
 	for (int i = 0; i <= HD_LAUNCHER_TYPES; i++)
 		snprintf(many + strlen(many), sizeof many - strlen(many), "n|n|idle|(null)|f%d\n", i);
-	assert_int_equal(hd_slurm_types(many, strlen(many), true, &types, NULL), HD_E_INVAL);
+	assert_int_equal(hd_slurm_nodes_parse(many, strlen(many), &arena, &nodes, NULL), HD_OK);
+	assert_int_equal(hd_slurm_types(&nodes, true, &types, NULL), HD_E_INVAL);
 	assert_int_equal(types.n, sizeof is / sizeof *is);
+	hd_arena_finish(&arena);
 }
 
 static void a_time_limit_is_read_as_sbatch_reads_it(void **state)

@@ -8,6 +8,7 @@
 #include "sys/process.h"
 #include "launch/launcher.h"
 #include "cmd/run/places.h"
+#include "cmd/slurmrestd.h"
 
 /* `heddle serve --launch`: a launcher for each type of node, whose places are pilots of the scheduler; with
  * --no-pilots what its batch jobs are asked for by. */
@@ -81,7 +82,8 @@ static enum hd_err take_options(struct hd_cmd *cmd, struct lending *l)
 		.account = hd_args_text(&cmd->args, HD_OPT_LENT_AS, ""),
 		.time = hd_args_text(&cmd->args, HD_OPT_LENT_FOR, ""), .requeue = false, .signal_s =
 			SIGNAL_S } };
-	return take_extra(cmd, s);
+	err = hd_slurmrestd_find(cmd, NULL, s);
+	return err ? err : take_extra(cmd, s);
 }
 
 /* ---- launchers */

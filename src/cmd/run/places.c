@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "driver/launch.h"
 #include "cmd/session.h"
+#include "cmd/slurmrestd.h"
 
 #define RUN_KEY "key"                     /* in the run's folder: made for it */
 
@@ -86,7 +87,8 @@ static enum hd_err take_settings(struct hd_cmd *cmd, const struct hd_job *job,
 			HD_LAUNCHER_EXTRA);
 	for (uint32_t i = 0; i < extra->nargs; i++)
 		settings->slurm.extra[settings->slurm.nextra++] = extra->arg[i].text;
-	return HD_OK;
+	const struct hd_job_value *rest = &job->value[HD_JOB_SLURM_REST];
+	return hd_slurmrestd_find(cmd, rest->is_none ? "" : rest->is_auto ? NULL : rest->text, settings);
 }
 
 static const char *from_root(struct hd_cmd *cmd, const char *path)
