@@ -297,6 +297,10 @@ static void complete(struct hd_device *reference, const struct conform_call *q)
 		forward_fill(reference, q, HD_OP_SOFTMAX_XENT, q->of->attr, 2, (uint8_t[]){ 0, 1 }, 2,
 			(uint8_t[]){ 255, 2 });
 		break;
+	case HD_OP_CLASS_XENT_DX:
+		forward_fill(reference, q, HD_OP_CLASS_XENT, q->of->attr, 3, (uint8_t[]){ 0, 1, 3 }, 2,
+			(uint8_t[]){ 255, 2 });
+		break;
 	default:
 		break;
 	}
@@ -547,7 +551,7 @@ static bool evaluated(uint16_t op)
 	case HD_OP_CONV2D_DX: case HD_OP_CONV2D_DW: case HD_OP_CONV2D_B_DX: case HD_OP_CONV2D_B_DW:
 	case HD_OP_ATTENTION_DX: case HD_OP_ACT_DX: case HD_OP_MAXPOOL2D_DX:
 	case HD_OP_EMBED_DW: case HD_OP_LAYERNORM_DX: case HD_OP_LAYERNORM_DG: case HD_OP_SOFTMAX_XENT_DX:
-	case HD_OP_MSE_DX:
+	case HD_OP_MSE_DX: case HD_OP_CLASS_XENT_DX:
 	case HD_OP_DROPOUT_DX: case HD_OP_BATCHNORM_DX: case HD_OP_BATCHNORM_SUMS: case HD_OP_BATCHNORM_DP:
 	case HD_OP_BATCHNORM_APPLY_DX:
 	case HD_OP_AVGPOOL2D_DX: case HD_OP_GROUPNORM_DX: case HD_OP_GROUPNORM_DG:

@@ -128,7 +128,7 @@ static void build(struct hd_graph *graph, const struct grad_case *c)
 		if (c->outs >> k & 1)
 			y = y == HD_NONE ? out + k : node(graph, HD_OP_ADD, 2, (uint32_t[]){ y, out + k },
 				&none);
-	if (c->op != HD_OP_SOFTMAX_XENT && c->op != HD_OP_MSE) {
+	if (c->op != HD_OP_SOFTMAX_XENT && c->op != HD_OP_CLASS_XENT && c->op != HD_OP_MSE) {
 		const struct hd_value *v = &graph->value[y];
 		uint32_t target;
 		if (v->rank == 1)
@@ -216,7 +216,7 @@ static void adapters_agree_with_differences_and_frozen_parameters_have_no_gradie
 		  { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "context", "5" }, { "vocab", "7" } }, 5 },
 		{ "mlp", { "fc1.weight", "fc3.*t" }, "fc2.bias", { { "input", "[6]" }, { "hidden", "[5,4]" }, { "classes", "3" }, { "act", "tanh" } }, 4 },
 	};
-	const struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	const struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_SAMPLE };
 
 	(void)state;
 	for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {

@@ -11,6 +11,7 @@ static const struct ids_reader { uint16_t op; uint8_t ids, table; enum axis axis
 	{ HD_OP_GATHER,       1, 0, NAMED, false },
 	{ HD_OP_SCATTER_ADD,  1, 2, NAMED, false },
 	{ HD_OP_SOFTMAX_XENT, 1, 0, LAST,  false },
+	{ HD_OP_CLASS_XENT,   1, 0, LAST,  false },
 	{ HD_OP_SPMM,         0, 2, FIRST, false },
 	{ HD_OP_SPMM,         1, 3, FIRST, false },
 	{ HD_OP_EDGE_PAIR,    0, 2, FIRST, false },

@@ -238,9 +238,8 @@ enum hd_err hd_shape_softmax_xent_dx(const struct hd_graph *graph, const struct 
 	return err;
 }
 
-/* One loss op's gradient to `value`; the loss itself must have arrived as a seed. */
-static enum hd_err loss_grad(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint16_t op, uint8_t nin,
-	const uint32_t *in, struct hd_diag *diag)
+enum hd_err hd_rule_loss_grad(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint16_t op, uint8_t nin,
+	const uint32_t *in, const struct hd_attr *attr, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
 	float seed;
@@ -250,7 +249,7 @@ static enum hd_err loss_grad(struct hd_autodiff *ad, uint32_t node, uint32_t val
 			"node %u (%s): its losses may only be scaled, added and summed on their way to the "
 			"output loss",
 			node, hd_ops[n.op].name);
-	return hd_grad_add_scaled(ad, node, value, op, nin, in, NULL, seed, diag);
+	return hd_grad_add_scaled(ad, node, value, op, nin, in, attr, seed, diag);
 }
 
 /* What arrives at lse goes to the logits by their softmax. */
@@ -285,8 +284,8 @@ enum hd_err hd_grad_softmax_xent(struct hd_autodiff *ad, uint32_t node, struct h
 	if (err != HD_OK || (dlse != HD_NONE && hd_grad_of(ad, n.out) == HD_NONE &&
 		!hd_grad_is_seed(ad, n.out, &seed)))
 		return err;
-	return loss_grad(ad, node, n.in[0], HD_OP_SOFTMAX_XENT_DX, 3,
-		(uint32_t[]){ n.in[0], n.in[1], n.out + 1 }, diag);
+	return hd_rule_loss_grad(ad, node, n.in[0], HD_OP_SOFTMAX_XENT_DX, 3,
+		(uint32_t[]){ n.in[0], n.in[1], n.out + 1 }, NULL, diag);
 }
 
 enum hd_err hd_shape_mse(const struct hd_graph *graph, const struct hd_node *node, struct hd_value *out,
@@ -312,10 +311,10 @@ enum hd_err hd_shape_mse_dx(const struct hd_graph *graph, const struct hd_node *
 enum hd_err hd_grad_mse(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
 {
 	struct hd_node n = hd_rule_node(ad, node);
-	enum hd_err err = loss_grad(ad, node, n.in[0], HD_OP_MSE_DX, 2, n.in, diag);
+	enum hd_err err = hd_rule_loss_grad(ad, node, n.in[0], HD_OP_MSE_DX, 2, n.in, NULL, diag);
 
-	return err == HD_OK ? loss_grad(ad, node, n.in[1], HD_OP_MSE_DX, 2, (uint32_t[]){ n.in[1], n.in[0] },
-		diag) : err;
+	return err == HD_OK ? hd_rule_loss_grad(ad, node, n.in[1], HD_OP_MSE_DX, 2,
+		(uint32_t[]){ n.in[1], n.in[0] }, NULL, diag) : err;
 }
 
 /* Sums in f64. */

@@ -62,5 +62,8 @@ enum hd_err hd_rule_broken(const struct hd_graph *graph, const struct hd_node *n
 struct hd_node hd_rule_node(struct hd_autodiff *ad, uint32_t node);
 /* Fails when a gradient arrives at output `i`, which has none (statistics, hits). */
 HD_MUST_USE enum hd_err hd_rule_no_grad(struct hd_autodiff *ad, uint32_t node, int i, struct hd_diag *diag);
+/* One loss op's gradient to `value`; the loss itself, output 0, must have arrived as a seed. */
+HD_MUST_USE enum hd_err hd_rule_loss_grad(struct hd_autodiff *ad, uint32_t node, uint32_t value, uint16_t op,
+	uint8_t nin, const uint32_t *in, const struct hd_attr *attr, struct hd_diag *diag);
 
 #endif

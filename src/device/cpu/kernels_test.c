@@ -328,11 +328,17 @@ static void prime(struct hd_call *call)
 		f.out[0] = f.out[2] = call->in[2];
 		f.out[0].at = malloc(f.out[0].elems * 4), f.out[2].at = malloc(f.out[2].elems * 4);
 		break;
+	case HD_OP_CLASS_XENT_DX:
+		f.op = HD_OP_CLASS_XENT, f.nin = 3, f.nout = 3;
+		f.in[0] = call->in[0], f.in[1] = call->in[1], f.in[2] = call->in[3];
+		f.out[0] = f.out[1] = f.out[2] = call->in[2];
+		f.out[0].at = malloc(f.out[0].elems * 4), f.out[2].at = malloc(f.out[2].elems * 4);
+		break;
 	default:
 		return;
 	}
 	run(hd_cpu_portable.rows, &f, false);
-	if (call->op == HD_OP_SOFTMAX_XENT_DX)
+	if (call->op == HD_OP_SOFTMAX_XENT_DX || call->op == HD_OP_CLASS_XENT_DX)
 		free(f.out[0].at), free(f.out[2].at);
 }
 
