@@ -46,12 +46,21 @@ static bool rows_first(const struct hd_value *value)
 	return value->rank && value->dim[0] < 0 && fixed;
 }
 
-/* A view is what the value it shows is. */
+static bool has_rows(const struct hd_value *value)
+{
+	bool fixed = true;
+
+	for (uint8_t d = 0; d < value->rank; d++)
+		fixed &= value->dim[d] > 0;
+	return !fixed;
+}
+
+/* A view is what the value it shows is. A constant that is expanded over the rows has those of each part. */
 static uint8_t kind_of_node(const struct hd_program *program, const struct hd_node *node,
 	const struct hd_value *made)
 {
 	/* gradients are a part's own */
-	bool shared = hd_ops[node->op].class != HD_OP_RANDOM && node->phase != HD_PHASE_W;
+	bool shared = hd_ops[node->op].class != HD_OP_RANDOM && node->phase != HD_PHASE_W && !has_rows(made);
 
 	if (hd_ops[node->op].class == HD_OP_VIEW)
 		return program->kind[node->in[0]];

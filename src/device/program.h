@@ -17,7 +17,7 @@
  *    row0 * (elems / dim[0]) of its virtual node.
  * 5. A program for waves of W virtual nodes holds the values of W parts: a value with rows (as its first
  *    extent) has those of all parts one after the other; one without has W copies; what depends on parameters
- *    and constants alone exists once and is made once per run. */
+ *    and constants alone, and has no rows, exists once and is made once per run. */
 #ifndef HD_DEVICE_PROGRAM_H
 #define HD_DEVICE_PROGRAM_H
 
