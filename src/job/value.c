@@ -39,16 +39,18 @@ static enum hd_err read_word(struct hd_job_reader *reader, const struct hd_job_k
 	struct hd_job_value *v, struct hd_diag *why)
 {
 	struct hd_near near = hd_near_to(text);
-	char list[256] = "";
+	char list[400];
+	struct hd_text words;
 	const char *word;
-	size_t len, at = 0;
+	size_t len;
 
+	hd_text_fixed(&words, list, sizeof list);
 	for (uint32_t i = 0; (word = hd_job_word(row->words, i, &len)); i++) {
 		if (strlen(text) == len && memcmp(text, word, len) == 0) {
 			v->i = i;
 			return HD_OK;
 		}
-		at += (size_t)snprintf(list + at, sizeof list - at, "%s%.*s", i ? ", " : "", (int)len, word);
+		hd_text_addf(&words, "%s%.*s", i ? ", " : "", (int)len, word);
 		char *copy = hd_arena_text(reader->arena, word, len);
 		if (!copy)
 			return no_memory(reader);
