@@ -39,7 +39,8 @@ static enum hd_err import(struct hd_arena *arena, struct hd_graph *graph, const 
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-	static const struct hd_model_opts loss = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	static const struct hd_model_opts loss = { .loss = HD_LOSS_CROSS_ENTROPY,
+		.normalize = HD_NORMALIZE_SAMPLE };
 	static const struct hd_onnx_opts train = { .loss = &loss, .data = beside }, whole = { .as_is = true };
 	struct hd_onnx_values values;
 	struct hd_arena arena;

@@ -46,7 +46,8 @@ static void read_file(struct run *r, const char *model, const char *name, uint8_
 
 static void import(struct run *r, const char *model, const char *file, bool token_if_rows)
 {
-	static const struct hd_model_opts loss = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	static const struct hd_model_opts loss = { .loss = HD_LOSS_CROSS_ENTROPY,
+		.normalize = HD_NORMALIZE_SAMPLE };
 	struct hd_onnx_opts opts = { .loss = &loss, .token_if_rows = token_if_rows };
 	struct hd_diag diag = { "" };
 	uint8_t *bytes;

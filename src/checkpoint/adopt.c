@@ -112,7 +112,7 @@ static enum hd_err settle_model(const struct desk *d, struct given *given, const
 
 static enum hd_err build(const struct desk *d, const struct given *given, struct hd_graph *graph)
 {
-	struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_SAMPLE };
 
 	hd_graph_init(graph, d->arena);
 	return hd_model_build(graph, given->model, given->arg, given->n, &opts, d->diag);
@@ -194,7 +194,8 @@ enum hd_err hd_adopt_weights(struct hd_adopted *adopted, struct hd_fs *fs, const
 static enum hd_err import(const struct desk *d, struct hd_graph *graph, struct hd_weights **weights,
 	bool *own_loss)
 {
-	static const struct hd_model_opts entropy = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	static const struct hd_model_opts entropy = { .loss = HD_LOSS_CROSS_ENTROPY,
+		.normalize = HD_NORMALIZE_SAMPLE };
 	struct hd_onnx_opts opts = { .token_if_rows = true };
 	struct hd_diag why = { "" };
 	struct hd_text report;

@@ -41,7 +41,8 @@ static const struct hd_model_arg small[] = { { "input", "[1, 2, 3]" }, { "hidden
 static void write_weights(struct adopt_desk *d, const char *model, const struct hd_model_arg *arg,
 	uint32_t nargs, const char *path)
 {
-	static const struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	static const struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY,
+		.normalize = HD_NORMALIZE_SAMPLE };
 	struct hd_st_tensor tensor[64] = { { 0 } };
 	struct hd_graph graph;
 

@@ -11,7 +11,8 @@ struct desk { struct hd_arena arena; struct hd_fs_sim files; struct hd_graph gra
 static int enter(void **state)
 {
 	static struct desk d;
-	static const struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	static const struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY,
+		.normalize = HD_NORMALIZE_SAMPLE };
 	static const struct hd_model_arg args[] = { { "input", "[1, 2, 3]" }, { "hidden", "[5]" },
 		{ "classes", "4" } };
 

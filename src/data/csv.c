@@ -178,7 +178,8 @@ static enum hd_err put_label(struct csv_set *set, const struct hd_data_spec *spe
 		}
 	if (spec->nclasses)
 		return at_field(csv, diag, "\"%.60s\" is none of data.classes", csv->text);
-	if (hd_num_i64(csv->text, 0, most, &v, &why))
+	const bool ignored = spec->ignores && !hd_num_i64(csv->text, spec->ignore, spec->ignore, &v, &why);
+	if (!ignored && hd_num_i64(csv->text, 0, most, &v, &why))
 		return at_field(csv, diag,
 			"%.200s: a label is the number of a class; classes with names stand in data.classes",
 			why.text);

@@ -49,6 +49,8 @@ struct hd_data_spec {
 	bool     stretch;                 /* images: both sides become the model's */
 	uint32_t context;                 /* T of text and tokens, from the model; 0: "x" is numbers */
 	uint32_t classes;                 /* bound of labels, from the model; 0: not checked */
+	/* npy, csv: a label that counts as none; readers leave it as it is */
+	bool     ignores; int32_t ignore;
 	uint32_t tokens;                  /* bound of tokens, from the model; 0: that of labels */
 	int32_t  pad;                     /* token that fills up a short text, from the model; -1: none */
 	/* of tokens: "y" is one label (or numbers) for all of them, not one for each */

@@ -9,7 +9,13 @@
 
 /* One array as a field: how its elements become f32 or i32. */
 /* bound 0: integers need only fit i32 */
-struct npy_column { struct hd_npy npy; const char *name; uint64_t per_sample; int64_t bound, least; };
+struct npy_column {
+	struct hd_npy npy;
+	const char *name;
+	uint64_t per_sample;
+	int64_t bound, least;
+	bool ignores; int32_t ignore;            /* an integer that is right whatever the bounds are */
+};
 
 /* column[f] is field f */
 struct npy_set { struct hd_reader reader; struct npy_column column[HD_MAX_FIELDS]; };
@@ -42,6 +48,8 @@ static bool is_float(const struct hd_npy *npy) { return npy->dtype == HD_F32 || 
 
 static bool integer_ok(const struct npy_column *column, int64_t v)
 {
+	if (column->ignores && v == column->ignore)
+		return true;
 	if (column->least < 0)
 		v = hd_label(v);
 	return column->bound ? v >= column->least && v < column->bound : v >= INT32_MIN && v <= INT32_MAX;
@@ -123,6 +131,8 @@ static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, s
 		enum hd_err err = hd_field_add(&set->reader, "y", HD_I32, y->npy.rank - 1, y->npy.dim + 1,
 			diag);
 		y->bound = spec->classes;
+		y->ignores = spec->ignores;
+		y->ignore = spec->ignore;
 		y->least = y->npy.rank > 1 ? -1 : 0;               /* of a row of labels some may be masked */
 		return err == HD_OK ? check_integers(y, diag) : err;
 	}

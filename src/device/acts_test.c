@@ -178,7 +178,8 @@ static void what_is_folded_has_the_bits_of_the_kernels(void **state)
 static void there_and_back(int act, const struct hd_graph *graph, struct hd_graph *back,
 	struct hd_arena *arena)
 {
-	static const struct hd_model_opts loss = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	static const struct hd_model_opts loss = { .loss = HD_LOSS_CROSS_ENTROPY,
+		.normalize = HD_NORMALIZE_SAMPLE };
 	const struct hd_onnx_opts opts = { .loss = &loss };
 	const struct hd_onnx_values none = { 0 };
 	struct hd_diag diag = { "" };

@@ -42,10 +42,20 @@ struct hd_stage_model {
 	uint32_t shards; bool sequence;           /* of shard.h */
 };
 
-/* Small forms of every model: each op that a model uses, in seconds under valgrind. */
+static const float hd_stage_weights[] = { 0.5f, 2, 1.25f };
+
+/* Small forms of every model and loss: each op that a model uses, in seconds under valgrind. */
 static const struct hd_stage_model hd_stage_models[] = {
 	{ "mlp", { { "input", "[3, 5]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, false, 1, false },
-	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { HD_LOSS_MSE, 0 }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_MSE, .normalize = 0 }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_CROSS_ENTROPY, .smoothing = 0.3f, .nclass_weights = 3, .class_weights = hd_stage_weights, .ignores = true, .ignore = 1 }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_SOFT, .smoothing = 0.3f, .nclass_weights = 3, .class_weights = hd_stage_weights }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_KL }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_BCE, .npos_weights = 3, .pos_weights = hd_stage_weights }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_L1 }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_SMOOTH_L1, .delta = 0.5f }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "3" }, { "act", "tanh" } }, 4, { .loss = HD_LOSS_HUBER, .delta = 0.5f }, true, 1, false },
+	{ "mlp", { { "input", "[9]" }, { "hidden", "[5]" }, { "classes", "4" }, { "act", "tanh" } }, 4, { .smoothing = 0.3f }, true, 2, false },
 	{ "lenet", { { "height", "12" }, { "width", "12" } }, 2, { 0 }, true, 1, false },
 	{ "resnet18", { { "stem", "small" }, { "height", "16" }, { "width", "14" }, { "base", "2" }, { "classes", "3" }, { "norm", "group" }, { "groups", "2" } },
 	  7, { 0 }, true, 1, false },
@@ -53,13 +63,13 @@ static const struct hd_stage_model hd_stage_models[] = {
 	  7, { 0 }, true, 1, false },
 	{ "gpt", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5, { 0 }, false, 1, false },
 	{ "gpt", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "6" }, { "vocab", "13" }, { "dropout", "0.2" } }, 6,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1, false },
+	  { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN }, true, 1, false },
 	{ "llama", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "kv_heads", "1" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" } }, 7,
 	  { 0 }, true, 1, false },
 	{ "llama", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" }, { "tie", "true" } }, 7,
 	  { 0 }, false, 1, false },
 	{ "bert", { { "layers", "2" }, { "width", "12" }, { "heads", "3" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "11" }, { "share", "0.5" } }, 7,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 1, false },
+	  { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN }, true, 1, false },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "7" }, { "share", "0" }, { "pad", "3" } }, 7,
 	  { 0 }, true, 1, false },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "9" }, { "head", "cls" }, { "classes", "3" } }, 7,
@@ -75,13 +85,13 @@ static const struct hd_stage_model hd_stage_models[] = {
 	{ "sage-mean", { { "input", "6" }, { "hidden", "7" }, { "classes", "3" }, { "slots", "3" }, { "act", "gelu" } }, 5, { 0 }, true, 1, false },
 	{ "mlp", { { "input", "[9]" }, { "hidden", "[7, 6]" }, { "classes", "4" }, { "act", "gelu" } }, 4, { 0 }, true, 2, false },
 	{ "gpt", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "context", "5" }, { "vocab", "11" } }, 5,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 3, false },
+	  { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN }, true, 3, false },
 	{ "llama", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "4" }, { "vocab", "7" } }, 7,
 	  { 0 }, false, 2, false },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "4" }, { "context", "4" }, { "vocab", "9" }, { "share", "0" }, { "pad", "3" } }, 7,
 	  { 0 }, true, 4, false },
 	{ "gpt", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "context", "6" }, { "vocab", "11" }, { "dropout", "0.2" } }, 6,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN }, true, 3, true },
+	  { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN }, true, 3, true },
 	{ "llama", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "4" }, { "vocab", "7" } }, 7,
 	  { 0 }, true, 2, true },
 };

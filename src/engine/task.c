@@ -94,6 +94,34 @@ static enum hd_err check_normalize(const struct hd_job *job, struct hd_diag *dia
 		"without a label: set it to token, or leave it out", job->file, v->line, v->column);
 }
 
+static const float *floats_of(const struct hd_job_value *v, struct hd_arena *arena)
+{
+	float *at = hd_arena_take(arena, v->nlist + 1, sizeof *at);
+
+	for (uint32_t i = 0; i < v->nlist && at; i++)
+		at[i] = (float)v->list[i];
+	return at;
+}
+
+/* The table loss of a job. */
+static enum hd_err loss_options(const struct hd_job *job, struct hd_arena *arena, struct hd_model_opts *opts,
+	struct hd_diag *diag)
+{
+	const struct hd_job_value *classes = &job->value[HD_JOB_CLASS_WEIGHTS],
+		*pos = &job->value[HD_JOB_POS_WEIGHT];
+
+	opts->smoothing = (float)hd_job_num(job, HD_JOB_SMOOTHING);
+	opts->delta = (float)hd_job_num(job, HD_JOB_DELTA);
+	opts->ignore = (int32_t)hd_job_int(job, HD_JOB_IGNORE);
+	opts->ignores = opts->ignore != -1;
+	opts->nclass_weights = classes->nlist;
+	opts->npos_weights = pos->nlist;
+	opts->class_weights = floats_of(classes, arena);
+	opts->pos_weights = floats_of(pos, arena);
+	return opts->class_weights && opts->pos_weights ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+		"no memory for weights of classes");
+}
+
 /* With the weights of the file where they are asked for. */
 static enum hd_err import_onnx(const struct hd_job *job, struct hd_fs *fs, struct hd_arena *arena,
 	struct hd_graph *graph,
@@ -106,7 +134,9 @@ static enum hd_err import_onnx(const struct hd_job *job, struct hd_fs *fs, struc
 	if (hd_loss_parse(hd_job_text(job, HD_JOB_LOSS), &loss.loss))
 		opts.loss = &loss;                        /* `none`: the file has a loss of its own */
 	hd_normalize_parse(norm, &loss.normalize);
-	return hd_onnx_model(fs, hd_job_text(job, HD_JOB_MODEL) + 5, &opts, arena, graph, weights, diag);
+	enum hd_err err = loss_options(job, arena, &loss, diag);
+	return err ? err : hd_onnx_model(fs, hd_job_text(job, HD_JOB_MODEL) + 5, &opts, arena, graph,
+		weights, diag);
 }
 
 static bool is_onnx(const struct hd_job *job) { return !strncmp(hd_job_text(job, HD_JOB_MODEL), "onnx:", 5); }
@@ -130,10 +160,11 @@ static enum hd_err base_graph(const struct hd_job *job, struct hd_fs *fs, struct
 			"onnx:FILE", use);
 	if (!hd_loss_parse(hd_job_text(job, HD_JOB_LOSS), &opts.loss))
 		return hd_fail(diag, HD_E_INVAL,
-			"model.loss is \"%s\"; a built-in model takes cross-entropy or mse",
+			"model.loss is \"%s\"; a built-in model needs one, as cross-entropy or mse",
 			hd_job_text(job, HD_JOB_LOSS));
 	hd_normalize_parse(norm, &opts.normalize);
-	err = build_builtin(job, arena, graph, use + 8, &opts, diag);
+	err = loss_options(job, arena, &opts, diag);
+	err = err ? err : build_builtin(job, arena, graph, use + 8, &opts, diag);
 	if (!err && !strcmp(norm, "auto") && labels_are_tokens(graph)) {
 		opts.normalize = HD_NORMALIZE_TOKEN;
 		err = build_builtin(job, arena, graph, use + 8, &opts, diag);
@@ -518,6 +549,8 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		.pack = (enum hd_packing_how)hd_job_int(job, HD_JOB_PACK),
 		.boundaries = text_or_none(job, HD_JOB_BOUNDARIES),
 		.tokenizer = text_or_none(job, HD_JOB_TOKENIZER),
+		.ignores = hd_job_int(job, HD_JOB_IGNORE) != -1, .ignore = (int32_t)hd_job_int(job,
+			HD_JOB_IGNORE),
 		.store = &store,
 		.size = job->value[HD_JOB_IMAGE_SIZE].is_auto ? 0 : (uint32_t)hd_job_int(job,
 			HD_JOB_IMAGE_SIZE),

@@ -11,7 +11,7 @@ struct variant { const char *model; struct hd_model_arg arg[4]; uint32_t nargs; 
 	bool optimize; uint32_t cut; };
 static const struct variant variants[] = {
 	{ "mlp", { { 0 } }, 0, { 0 }, false, 0 },
-	{ "mlp", { { "hidden", "[8, 8]" }, { "act", "gelu" } }, 2, { HD_LOSS_MSE, 0 }, true, 5 },
+	{ "mlp", { { "hidden", "[8, 8]" }, { "act", "gelu" } }, 2, { .loss = HD_LOSS_MSE, .normalize = 0 }, true, 5 },
 	{ "lenet", { { 0 } }, 0, { 0 }, false, 0 },
 	{ "lenet", { { "channels", "3" } }, 1, { 0 }, true, 7 },
 	{ "gpt", { { "layers", "2" }, { "width", "8" }, { "context", "4" } }, 3, { 0 }, false, 0 },

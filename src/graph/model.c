@@ -26,7 +26,14 @@ const struct hd_model_row hd_models[] = {
 };
 
 static const char *const normalizes[] = { [HD_NORMALIZE_SAMPLE] = "sample", [HD_NORMALIZE_TOKEN] = "token" };
-static const char *const losses[] = { [HD_LOSS_CROSS_ENTROPY] = "cross-entropy", [HD_LOSS_MSE] = "mse" };
+
+const struct hd_loss_row hd_losses[HD_NLOSSES] = {
+	[HD_LOSS_CROSS_ENTROPY] = { "cross-entropy", .classes = true, .hits = true },
+		[HD_LOSS_MSE] = { "mse" },
+	[HD_LOSS_SOFT] = { "soft-cross-entropy", .hits = true }, [HD_LOSS_KL] = { "kl" },
+		[HD_LOSS_BCE] = { "bce" },
+	[HD_LOSS_L1] = { "l1" }, [HD_LOSS_SMOOTH_L1] = { "smooth-l1" }, [HD_LOSS_HUBER] = { "huber" },
+};
 
 static bool word_parse(const char *text, const char *const *words, int nwords, int *at)
 {
@@ -50,12 +57,12 @@ bool hd_normalize_parse(const char *text, enum hd_normalize *normalize)
 
 bool hd_loss_parse(const char *text, enum hd_loss *loss)
 {
-	int at;
-
-	if (!word_parse(text, losses, 2, &at))
-		return false;
-	*loss = (enum hd_loss)at;
-	return true;
+	for (int i = 0; i < HD_NLOSSES; i++)
+		if (strcmp(hd_losses[i].name, text) == 0) {
+			*loss = (enum hd_loss)i;
+			return true;
+		}
+	return false;
 }
 
 enum hd_err hd_model_find(const char *name, const struct hd_model_row **row, struct hd_diag *diag)

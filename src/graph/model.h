@@ -8,7 +8,8 @@
  * 2. Every model has the inputs x and y and the outputs loss (sum over the rows),
  *    weight (what the sum is divided by) and logits; with cross-entropy also correct.
  * 3. normalize `sample`: the weight of a sample is 1; `token`: it is the number of its
- *    labels that are not -1.
+ *    labels that are not -1. With weights of classes a label counts as its class does, in loss, weight and
+ *    correct alike; with a label to ignore what counts is what is left.
  * 4. The same arguments make the same graph, byte for byte in its text form.
  *
  * Stages are 0; hd_graph_cut() cuts. Pure; all memory is the graph's arena. */
@@ -45,11 +46,28 @@ struct hd_model_value {
 };
 
 enum hd_normalize { HD_NORMALIZE_SAMPLE, HD_NORMALIZE_TOKEN };
-enum hd_loss { HD_LOSS_CROSS_ENTROPY, HD_LOSS_MSE };
 bool hd_normalize_parse(const char *text, enum hd_normalize *normalize);      /* "sample", "token" */
+
+/* Losses, in the order of hd_losses[]. Means of PyTorch: over the counted labels, or over the numbers of
+ * a row and the rows; kl: over the rows (batchmean). */
+enum hd_loss { HD_LOSS_CROSS_ENTROPY, HD_LOSS_MSE, HD_LOSS_SOFT, HD_LOSS_KL, HD_LOSS_BCE, HD_LOSS_L1,
+	HD_LOSS_SMOOTH_L1, HD_LOSS_HUBER, HD_NLOSSES };
+/* classes: "y" is a class for each prediction, i32; else f32 numbers, as many as there are logits. */
+struct hd_loss_row { const char *name; bool classes, hits; };
+extern const struct hd_loss_row hd_losses[HD_NLOSSES];
 bool hd_loss_parse(const char *text, enum hd_loss *loss);                     /* "cross-entropy", "mse" */
 
-struct hd_model_opts { enum hd_loss loss; enum hd_normalize normalize; };
+/* What of it is 0 is the loss without it. Weights are borrowed for the call; their number must be that of the
+ * logits: HD_E_INVAL. */
+struct hd_model_opts {
+	enum hd_loss loss;
+	enum hd_normalize normalize;
+	float smoothing;                  /* share of a label spread over all classes */
+	float delta;                      /* smooth-l1 (beta), huber; 0: 1 */
+	uint32_t nclass_weights; const float *class_weights;
+	uint32_t npos_weights; const float *pos_weights;          /* bce; one is for all */
+	bool ignores; int32_t ignore;     /* a label that counts as none, beside -1 */
+};
 
 struct hd_model_row {
 	const char *name, *about;

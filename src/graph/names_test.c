@@ -87,7 +87,8 @@ static void the_names_of_every_model_go_out_and_come_back(void **state)
 {
 	(void)state;
 	for (const struct hd_model_row *row = hd_models; row->name; row++) {
-		struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+		struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY,
+			.normalize = HD_NORMALIZE_SAMPLE };
 		const struct hd_family *family = hd_family_of(row->name);
 		struct hd_diag diag = { "" };
 		struct hd_arena arena;

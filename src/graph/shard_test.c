@@ -73,7 +73,7 @@ static const struct model { const char *name; struct hd_model_arg arg[7]; uint32
 	{ "llama", { { "layers", "1" }, { "width", "24" }, { "heads", "6" }, { "context", "5" }, { "vocab", "11" }, { "tie", "true" } }, 6, 6, { 0 } },
 	{ "llama", { { "layers", "1" }, { "width", "20" }, { "heads", "6" }, { "head_dim", "8" }, { "context", "5" }, { "vocab", "11" } }, 6, 6, { 0 } },
 	{ "bert", { { "layers", "1" }, { "width", "12" }, { "heads", "6" }, { "context", "4" }, { "vocab", "9" }, { "share", "0.5" } }, 6, 6,
-	  { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN } },
+	  { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN } },
 	{ "bert", { { "layers", "1" }, { "width", "12" }, { "heads", "6" }, { "context", "4" }, { "vocab", "9" }, { "head", "cls" }, { "classes", "6" } }, 7, 6,
 	  { 0 } },
 	{ "lstm", { { "layers", "1" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, 5, { 0 } },
@@ -183,7 +183,7 @@ static void what_cannot_be_split_is_refused(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct hd_subject s;
 		hd_subject_model(&s, cases[i].name, cases[i].arg, cases[i].nargs,
-			(struct hd_model_opts){ cases[i].loss, HD_NORMALIZE_SAMPLE });
+			(struct hd_model_opts){ .loss = cases[i].loss, .normalize = HD_NORMALIZE_SAMPLE });
 		CHECK(s.err == HD_OK, "%s", s.diag.text);
 		sharded(&s, cases[i].shards);
 		CHECK(s.err == HD_E_INVAL && strstr(s.diag.text, cases[i].says), "case %zu: %s", i,

@@ -204,6 +204,11 @@ static enum hd_err check_split_seed(struct hd_job_reader *reader)
 
 /* Keys that only some words of another key honour: given and changed, they would be ignored. */
 static const struct { enum hd_job_key key, of; const char *words; } depends[] = {
+	{ HD_JOB_SMOOTHING,  HD_JOB_LOSS,      "cross-entropy|soft-cross-entropy" },
+	{ HD_JOB_CLASS_WEIGHTS, HD_JOB_LOSS,   "cross-entropy|soft-cross-entropy" },
+	{ HD_JOB_IGNORE,     HD_JOB_LOSS,      "cross-entropy" },
+	{ HD_JOB_POS_WEIGHT, HD_JOB_LOSS,      "bce" },
+	{ HD_JOB_DELTA,      HD_JOB_LOSS,      "huber|smooth-l1" },
 	{ HD_JOB_BETAS,      HD_JOB_OPTIM,     "adam|adamw|lion|lamb" },
 	{ HD_JOB_EPS,        HD_JOB_OPTIM,     "adam|adamw|adagrad|lamb" },
 	{ HD_JOB_MOMENTUM,   HD_JOB_OPTIM,     "momentum|nesterov" },
@@ -498,6 +503,9 @@ static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model
 	return HD_OK;
 }
 
+/* Losses that tell not which rows are right. */
+#define WITHOUT_HITS "mse|l1|smooth-l1|huber|bce|kl"
+
 /* A target that no run can miss or reach was meant in other units, or of another metric. */
 static enum hd_err check_eval(struct hd_job_reader *reader)
 {
@@ -511,10 +519,10 @@ static enum hd_err check_eval(struct hd_job_reader *reader)
 	int64_t metric = hd_job_int(job, HD_JOB_METRIC);
 
 	hd_job_at(reader, HD_JOB_METRIC);
-	if (metric != HD_METRIC_LOSS && !strcmp(hd_job_text(job, HD_JOB_LOSS), "mse"))
+	if (metric != HD_METRIC_LOSS && hd_job_has_word(WITHOUT_HITS, hd_job_text(job, HD_JOB_LOSS)))
 		return hd_job_refuse(reader,
-			"eval.metric is %s, which a model with model.loss mse does not have; use loss",
-			hd_job_text(job, HD_JOB_METRIC));
+			"eval.metric is %s, which a model with model.loss %s does not have; use loss",
+			hd_job_text(job, HD_JOB_METRIC), hd_job_text(job, HD_JOB_LOSS));
 	hd_job_at(reader, HD_JOB_EVAL_WEIGHTS);
 	if (hd_job_int(job, HD_JOB_EVAL_WEIGHTS) == HD_EVAL_EMA && job->value[HD_JOB_EMA].is_none)
 		return hd_job_refuse(reader, "eval.weights: ema needs optim.ema.decay, which keeps means "
@@ -564,10 +572,10 @@ static enum hd_err check_judges(struct hd_job_reader *reader)
 			return hd_job_refuse(reader, "%s measures where the whole model is, and with "
 				"comm.sync: "
 				"stages no worker has it: write %s: loss", dotted, word);
-		if (metric == HD_JUDGE_VAL_ACCURACY && !strcmp(hd_job_text(job, HD_JOB_LOSS), "mse"))
-			return hd_job_refuse(reader, "%s: val_accuracy, which a model with model.loss mse "
-				"does "
-				"not have; use val_loss", word);
+		if (metric == HD_JUDGE_VAL_ACCURACY && hd_job_has_word(WITHOUT_HITS, hd_job_text(job,
+			HD_JOB_LOSS)))
+			return hd_job_refuse(reader, "%s: val_accuracy, which a model with model.loss %s does "
+				"not have; use val_loss", word, hd_job_text(job, HD_JOB_LOSS));
 	}
 	return HD_OK;
 }
@@ -637,8 +645,9 @@ static enum hd_err check_graph_file(struct hd_job_reader *reader)
 			"model.loss is %s, but a graph file has its own loss; write none or leave it out",
 			loss->text);
 	loss->text = "none";
-	for (size_t len, i = 0; hd_job_word(hd_job_keys[HD_JOB_LOSS].words, (uint32_t)i, &len); i++)
-		loss->i = (int64_t)i;         /* none is the last word */
+	const char *word;
+	for (size_t len, i = 0; (word = hd_job_word(hd_job_keys[HD_JOB_LOSS].words, (uint32_t)i, &len)); i++)
+		loss->i = len == 4 && !memcmp(word, "none", len) ? (int64_t)i : loss->i;
 	return without_args(reader);
 }
 
@@ -663,7 +672,7 @@ static enum hd_err check_model(struct hd_job_reader *reader)
 	if (!strcmp(hd_job_text(reader->job, HD_JOB_LOSS), "none")) {
 		hd_job_at(reader, HD_JOB_LOSS);
 		return hd_job_refuse(reader,
-			"model.loss is none, but a built-in model needs one; use cross-entropy or mse");
+			"model.loss is none, but a built-in model needs one, as cross-entropy or mse");
 	}
 	return fill_args(reader, row);
 }

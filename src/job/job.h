@@ -79,7 +79,7 @@ enum hd_par_planner { HD_PLANNER_AUTO, HD_PLANNER_PIPEDREAM, HD_PLANNER_2BW, HD_
 enum hd_par_recompute { HD_RECOMPUTE_AUTO, HD_RECOMPUTE_NONE, HD_RECOMPUTE_STAGE };
 enum hd_par_offload { HD_OFFLOAD_NONE, HD_OFFLOAD_STAGE };
 
-enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 16, HD_JOB_MAX_CALLS = 16,
+enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 1024, HD_JOB_MAX_CALLS = 16,
 	HD_JOB_MAX_GROUPS = 64,
 	HD_JOB_MAX_PARAMS = 8,
        HD_JOB_ZONE = 32,                  /* length of a name of workers.zones */

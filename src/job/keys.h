@@ -26,11 +26,17 @@ X(LORA_RANK,  "model", "lora.rank", INT,  2, "0",      "", 0, 4096, "rank of tra
 X(LORA_ALPHA, "model", "lora.alpha", NUM, 2, "auto",   "auto", 0, 1e6, "adapters count alpha / rank; auto: the rank")
 X(LORA_TARGETS, "model", "lora.targets", NAMES, 2, "[]", "", 0, 0, "patterns of names of matrices that get adapters")
 X(LORA_TRAIN, "model", "lora.train", NAMES, 2, "[]",   "", 0, 0, "patterns of names of parameters trained beside the adapters")
-X(LOSS,       "model", "loss",      WORD, 1, "cross-entropy", "cross-entropy|mse|none", 0, 0, "loss of a built-in or ONNX model; none: the graph has its own")
+X(LOSS,       "model", "loss",      WORD, 1, "cross-entropy", "cross-entropy|mse|none|soft-cross-entropy|kl|bce|l1|smooth-l1|huber", 0, 0, "loss of a built-in or ONNX model, by its logits and y: of classes cross-entropy, of shares of classes soft-cross-entropy and kl, of labels bce (with logits), of numbers mse, l1, smooth-l1, huber; options in the table loss; none: the graph has its own")
 X(BN,         "model", "bn",        WORD, 1, "ghost",  "ghost|global", 0, 0, "norms over the batch take their moments per virtual node, or over the global batch (all virtual nodes in lockstep, on all workers)")
 X(SHARDS,     "model", "shards",    INT,  1, "1",      "", 1, 1024, "fixed shards of split sums (heads, pairs of layers, vocabulary); any tensor width that divides it has the same bits")
 X(SEQUENCE_SHARDS, "model", "sequence_shards", WORD, 2, "false", "false|true", 0, 0, "what lies between split sums (norms, dropout, residuals) is split too, along the sequence, in model.shards parts")
 X(PRECISION,  "model", "precision", WORD, 1, "f32",    "f32|bf16-storage", 0, 0, "numbers that parameters may be; arithmetic and optimizer slots are f32")
+
+X(SMOOTHING,  "loss",  "smoothing", NUM,  2, "0",      "", 0, 1, "cross-entropy, soft-cross-entropy: share of a label that is spread evenly over all classes")
+X(CLASS_WEIGHTS, "loss", "class_weights", LIST, 2, "[]", "", 0, 1e6, "cross-entropy, soft-cross-entropy: a weight for each class; of classes the mean is over the weights of the labels")
+X(IGNORE,     "loss",  "ignore",    INT,  2, "-1",     "", -1000000, 1000000, "cross-entropy: a label that counts as none, as -100: the mean is over the others of the global batch")
+X(POS_WEIGHT, "loss",  "pos_weight", LIST, 2, "[]",    "", 0, 1e6, "bce: what a label that is there counts, a number for all or one for each")
+X(DELTA,      "loss",  "delta",     NUM,  2, "1",      "", 1e-6, 1e6, "huber, smooth-l1: the distance from which on the loss grows evenly")
 
 X(DATA_KIND,  "data",  "kind",      WORD, 1, NULL,     "idx|cifar|csv|jsonl|parquet|text|tokens|npy|images|webdataset|records|graph|synthetic", 0, 0, "what the files are")
 X(DATA_PATH,  "data",  "path",      TEXT, 0, "none",   "none", 0, 0, "file, folder or glob, or http://, https://, s3://BUCKET/KEY; none: where the kind's data set is installed")

@@ -17,7 +17,7 @@ static void build(struct made *m, const char *model, const struct hd_model_arg *
 	bool gradient,
 	bool optimize)
 {
-	const struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	const struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_SAMPLE };
 
 	hd_arena_init(&m->arena, 0);
 	hd_graph_init(&m->graph, &m->arena);

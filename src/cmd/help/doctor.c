@@ -149,7 +149,7 @@ static enum hd_err probe(struct hd_graph *graph, struct hd_layout *layout, struc
 {
 	static const struct hd_model_arg arg[] = { { "layers", "1" }, { "width", "512" }, { "heads", "4" },
 		{ "context", "16" }, { "vocab", "256" } };
-	const struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_TOKEN };
+	const struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN };
 	const uint64_t rows[] = { 1 };
 	enum hd_err err;
 

@@ -65,7 +65,7 @@ const struct hd_verb hd_verb_model_ls = {
 static enum hd_err of_name(struct hd_cmd *cmd, const char *name, struct hd_graph *graph)
 {
 	struct hd_model_arg arg[HD_MAX_ARGS];
-	struct hd_model_opts opts = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+	struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_SAMPLE };
 
 	for (uint32_t i = 0; i < cmd->args.nsets; i++) {
 		const char *key = cmd->args.set[i], *eq = strchr(key, '=');

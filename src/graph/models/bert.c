@@ -223,9 +223,9 @@ static enum hd_err check(const struct hd_model_value *value, const struct hd_mod
 			"arguments 'positions' and 'context': a table of %lld positions "
 			"is too short for samples of %lld", (long long)value[POSITIONS].n,
 			(long long)value[CONTEXT].n);
-	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
+	if (opts->loss != HD_LOSS_CROSS_ENTROPY && !strcmp(value[HEAD].word, "mlm"))
 		return hd_fail(diag, HD_E_INVAL,
-			"model 'bert' predicts tokens or classes: its loss is cross-entropy");
+			"model 'bert' with head 'mlm' predicts tokens: its loss is cross-entropy");
 	return HD_OK;
 }
 

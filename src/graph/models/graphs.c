@@ -171,7 +171,9 @@ static enum hd_err finish(struct graphs *g, const struct hd_model_opts *opts, ui
 	uint32_t y = hd_make_input(&g->m, "y", HD_I32, HD_DIMS(-1));
 
 	/* vertices without a label weigh nothing */
-	hd_make_losses(&g->m, &(struct hd_model_opts){ opts->loss, HD_NORMALIZE_TOKEN }, x, y, logits, 1);
+	struct hd_model_opts by_labels = *opts;
+	by_labels.normalize = HD_NORMALIZE_TOKEN;
+	hd_make_losses(&g->m, &by_labels, x, y, logits, 1);
 	return g->m.err;
 }
 

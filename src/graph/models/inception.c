@@ -95,8 +95,7 @@ static uint32_t trunk(struct inception *n, const struct hd_stem *stem, const str
 	return x;
 }
 
-static enum hd_err check(struct inception *n, const struct hd_model_value *value,
-	const struct hd_model_opts *opts, struct hd_diag *diag)
+static enum hd_err check(struct inception *n, const struct hd_model_value *value, struct hd_diag *diag)
 {
 	const char *wide = value[WIDE].word;
 
@@ -109,9 +108,6 @@ static enum hd_err check(struct inception *n, const struct hd_model_value *value
 	n->two = strcmp(wide, "3x3") == 0;
 	if (!n->two && strcmp(wide, "5x5") != 0)
 		return hd_fail(diag, HD_E_INVAL, "argument 'wide': '%s' is none of 5x5, 3x3", wide);
-	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
-		return hd_fail(diag, HD_E_INVAL,
-			"model 'inception' predicts classes: its loss is cross-entropy");
 	return hd_norm_groups(value[NORM].word, value[GROUPS].n, "a quarter of base", value[BASE].n / 4,
 		&n->groups, diag);
 }
@@ -125,7 +121,7 @@ enum hd_err hd_inception_build(struct hd_graph *graph, const struct hd_model_val
 	enum hd_err err = hd_stem_find(value[STEM].word, &stem, diag);
 
 	if (err == HD_OK)
-		err = check(&n, value, opts, diag);
+		err = check(&n, value, diag);
 	if (err != HD_OK)
 		return err;
 	uint32_t x = hd_make_input(&n.m, "x", HD_F32, HD_DIMS(-1, value[CHANNELS].n, value[HEIGHT].n,

@@ -36,8 +36,6 @@ enum hd_err hd_lenet_build(struct hd_graph *graph, const struct hd_model_value *
 	struct hd_maker m = { graph, diag, HD_OK };
 	int64_t channels = value[CHANNELS].n, height = value[HEIGHT].n, width = value[WIDTH].n;
 
-	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
-		return hd_fail(diag, HD_E_INVAL, "model 'lenet' predicts classes: its loss is cross-entropy");
 	uint32_t x = hd_make_input(&m, "x", HD_F32, HD_DIMS(-1, channels, height, width));
 	uint32_t h = layer(&m, "conv1", x, channels, 6, 2);
 	h = layer(&m, "conv2", h, 6, 16, 0);

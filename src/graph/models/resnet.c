@@ -91,8 +91,6 @@ static enum hd_err resnet(struct hd_graph *graph, const struct hd_model_value *v
 	if (err == HD_OK)
 		err = hd_norm_groups(value[NORM].word, value[GROUPS].n, "base", value[BASE].n, &r.groups,
 			diag);
-	if (err == HD_OK && opts->loss != HD_LOSS_CROSS_ENTROPY)
-		err = hd_fail(diag, HD_E_INVAL, "resnets predict classes: their loss is cross-entropy");
 	if (err != HD_OK)
 		return err;
 	uint32_t x = hd_make_input(&r.m, "x", HD_F32, HD_DIMS(-1, value[CHANNELS].n, value[HEIGHT].n,

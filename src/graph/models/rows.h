@@ -71,10 +71,10 @@ uint32_t hd_make_relu(struct hd_maker *m, uint32_t x);
 uint32_t hd_make_maxpool(struct hd_maker *m, uint32_t x, int32_t kernel, int32_t stride, int32_t pad);
 uint32_t hd_make_global_pool(struct hd_maker *m, uint32_t x);      /* mean of each plane: [N,C] */
 
-/* Cross-entropy of labels that are there already (i32, -1: none), and the outputs. */
+/* losses.c. Cross-entropy of labels that are there already (i32, -1: none), and the outputs. */
 void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels,
 	uint32_t logits, int64_t positions);
-/* y, the losses and the outputs; `positions` per row (1: a row is one prediction). */
+/* y, the loss and the outputs; `positions` per row (1: a row is one prediction). Losses of numbers: one. */
 void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits,
 	int64_t positions, int64_t classes);
 

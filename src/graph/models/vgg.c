@@ -80,8 +80,6 @@ enum hd_err hd_vgg16_build(struct hd_graph *graph, const struct hd_model_value *
 	if (!norm && strcmp(value[NORM].word, "none") != 0)
 		return hd_fail(diag, HD_E_INVAL, "argument 'norm': '%s' is none of none, batch",
 			value[NORM].word);
-	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
-		return hd_fail(diag, HD_E_INVAL, "model 'vgg16' predicts classes: its loss is cross-entropy");
 	uint32_t x = hd_make_input(&m, "x", HD_F32, HD_DIMS(-1, value[CHANNELS].n, value[HEIGHT].n,
 		value[WIDTH].n));
 	uint32_t h = convolutions(&m, x, value[BASE].n, norm);

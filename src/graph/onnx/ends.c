@@ -229,9 +229,9 @@ static enum hd_err add_loss(struct hd_importer *im, uint32_t logits, struct hd_d
 			"%s: the output is %s; a loss needs f32 [rows,classes] or [rows,positions,classes]",
 			im->file.name,
 			hd_value_shape(v).at);
-	if (loss.loss == HD_LOSS_MSE && positions != 1)
-		return hd_fail(diag, HD_E_INPUT, "%s: the output is %s; mse needs [rows,values]",
-			im->file.name, hd_value_shape(v).at);
+	if (!hd_losses[loss.loss].classes && positions != 1)
+		return hd_fail(diag, HD_E_INPUT, "%s: the output is %s; %s needs [rows,values]",
+			im->file.name, hd_value_shape(v).at, hd_losses[loss.loss].name);
 	if (positions > 1 && im->opts->token_if_rows)
 		loss.normalize = HD_NORMALIZE_TOKEN;
 	hd_make_ends(&m, &loss, im->graph->input[x], logits, positions, classes);
@@ -287,7 +287,8 @@ static enum hd_err put_ends(struct hd_importer *im, struct hd_diag *diag)
 			loss->name);
 	if (!im->opts->loss && !loss)
 		return hd_fail(diag, HD_E_INPUT,
-			"%s: no output is a loss over the batch; write model.loss: cross-entropy or mse",
+			"%s: no output is a loss over the batch; set model.loss to one, as "
+				"cross-entropy or mse",
 			im->file.name);
 	if (!logits && !loss)
 		return hd_fail(diag, HD_E_INPUT, "%s: the graph has no output that depends on its input",

@@ -28,7 +28,7 @@ static void a_sample_weighs_one_whatever_its_tokens(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		static struct model m;
-		const struct hd_model_opts opts = { cases[i].loss, cases[i].by };
+		const struct hd_model_opts opts = { .loss = cases[i].loss, .normalize = cases[i].by };
 		const struct hd_onnx_opts how = { .loss = cases[i].own ? NULL : &opts };
 		Onnx__ValueInfoProto *in[2] = { info("x", INT, (int64_t[]){ 2, 4 }, 2),
 			cases[i].ytype ? info("y", cases[i].ytype, cases[i].y, 2) : NULL };

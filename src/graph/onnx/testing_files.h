@@ -233,7 +233,7 @@ static inline void write_opset(struct model *m, const char *text, int64_t traced
 static inline void write_model(struct model *m, const char *text,
 	int64_t traced) { write_opset(m, text, traced, 17); }
 
-static const struct hd_model_opts loss = { HD_LOSS_CROSS_ENTROPY, HD_NORMALIZE_SAMPLE };
+static const struct hd_model_opts loss = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_SAMPLE };
 
 static inline enum hd_err import(const struct model *m, struct hd_arena *arena, struct hd_graph *graph,
 	struct hd_text *report, struct hd_diag *diag)
