@@ -54,7 +54,7 @@ struct hd_ckpt_info {
 	char     program[32];             /* version that wrote it */
 	char     model[64];
 	/* of one that was kept for its evaluation (HD_CKPT_BEST): the measure and its value; "": of none */
-	char     best_by[16];
+	char     best_by[32];
 	double   best;
 };
 

@@ -345,7 +345,7 @@ void hd_session_put_test(struct hd_cmd *cmd, struct hd_json_writer *w, struct hd
 	if (strcmp(hd_job_text(job, HD_JOB_DATA_KIND), "graph") != 0)
 		return;
 	enum hd_err err = has_best ? hd_run_restore(run, kept.folder, HD_RESTORE_READ, &cmd->diag) : HD_OK;
-	if (!err && !hd_run_eval(run, "test", &m, NULL) && m.has_hits && m.weight > 0)
+	if (!err && !hd_run_eval(run, "test", &m, NULL) && hd_metrics_has_accuracy(&m) && m.weight > 0)
 		hd_json_put_f64(w, "test_accuracy", hd_metrics_accuracy(&m));
 	if (err)
 		fprintf(stderr, "!! no test: %s\n", cmd->diag.text);

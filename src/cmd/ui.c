@@ -122,7 +122,7 @@ static void on_step(void *user, const struct hd_progress *p)
 static void on_eval(void *user, uint64_t step, const char *split, const struct hd_metrics *m)
 {
 	struct hd_ui *ui = user;
-	char text[160];
+	char text[HD_METRICS_LINE];
 
 	hd_metrics_line(m, text);
 	hd_ui_say(ui, "eval step %llu  %s  %s", (unsigned long long)step, split, text);

@@ -13,6 +13,7 @@ struct hd_forward_pass {
 	const struct hd_forward_job *job;
 	atomic_uint next_block;
 	struct hd_leaf *block;            /* [blocks] */
+	struct hd_measures measures;
 };
 
 enum { TOGETHER = 64 };                   /* rows that are asked of the set at once */
@@ -75,6 +76,9 @@ static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 			w->stage->infer_out.weight),
 			readout(rank, &bind, w->stage->infer_out.correct),
 	};
+	if (w->task->measured.wanted)
+		hd_measures_take(&w->forward->measures, at, n, hd_program_value(&w->stage->infer, &bind,
+			w->stage->infer_out.logits), rank->eval_input[w->task->measured.field]);
 	if (job->logits)
 		job->logits(job->user, job->first + at, n, hd_program_value(&w->stage->infer, &bind,
 			w->stage->infer_out.logits));
@@ -123,6 +127,9 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 			(unsigned long long)nblocks);
 		goto out;
 	}
+	err = hd_measures_begin(&pass.measures, &w->task->measured, job->count, &arena, diag);
+	if (err)
+		goto out;
 	hd_onset_void(w);                 /* its activations lie here */
 	w->forward = &pass;
 	err = hd_worker_all(w, blocks, diag);
@@ -131,8 +138,9 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, loss)),
 			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, weight)),
 			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
-			w->stage->infer_out.correct != HD_NONE,
+			w->stage->infer_out.correct != HD_NONE, w->task->measured.wanted, { 0 },
 		};
+	err = err ? err : hd_measures_count(&pass.measures, metrics->measure, &arena, diag);
 out:
 	hd_arena_finish(&arena);
 	w->forward = NULL;
@@ -156,14 +164,43 @@ enum hd_err hd_worker_exchange_means(struct hd_worker *w, struct hd_diag *diag)
 /* The library's exp may differ in the last bit between machines: no state depends on this. */
 double hd_metrics_perplexity(const struct hd_metrics *m) { return exp(hd_metrics_loss(m)); }
 
-void hd_metrics_line(const struct hd_metrics *m, char out[160])
+bool hd_metrics_has_accuracy(const struct hd_metrics *m)
 {
-	int n = snprintf(out, 160, "loss %.4f", hd_metrics_loss(m));
+	return m->has_hits || m->measured >> HD_MEASURE_ACCURACY & 1;
+}
 
+double hd_metrics_accuracy(const struct hd_metrics *m)
+{
+	if (m->measured >> HD_MEASURE_ACCURACY & 1)
+		return m->measure[HD_MEASURE_ACCURACY];
+	return m->weight > 0 ? m->correct / m->weight : 0;
+}
+
+const char *hd_metrics_measure(const struct hd_metrics *m, int i, double *value)
+{
+	if (i == HD_MEASURE_ACCURACY || !(m->measured >> i & 1))
+		return NULL;
+	*value = m->measure[i];
+	return hd_measures[i].word;
+}
+
+void hd_metrics_line(const struct hd_metrics *m, char out[HD_METRICS_LINE])
+{
+	struct hd_text text;
+	double value;
+
+	hd_text_fixed(&text, out, HD_METRICS_LINE);
+	hd_text_addf(&text, "loss %.4f", hd_metrics_loss(m));
 	if (m->has_hits)
-		n += snprintf(out + n, 160 - (size_t)n, "  perplexity %.4g  accuracy %.2f %%",
-			hd_metrics_perplexity(m), hd_metrics_accuracy(m) * 100);
-	snprintf(out + n, 160 - (size_t)n, "  (%llu rows)", (unsigned long long)m->rows);
+		hd_text_addf(&text, "  perplexity %.4g", hd_metrics_perplexity(m));
+	if (hd_metrics_has_accuracy(m))
+		hd_text_addf(&text, "  accuracy %.2f %%", hd_metrics_accuracy(m) * 100);
+	for (int i = 0; i < HD_NMEASURES; i++) {
+		const char *word = hd_metrics_measure(m, i, &value);
+		if (word)
+			hd_text_addf(&text, "  %s %.4f", word, value);
+	}
+	hd_text_addf(&text, "  (%llu rows)", (unsigned long long)m->rows);
 }
 
 enum hd_err hd_worker_forward_rows(struct hd_worker *w, const void *const *field, uint64_t rows,

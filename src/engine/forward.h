@@ -15,7 +15,12 @@
 
 /* Hits and perplexity have a meaning where the model says which rows it got right: its loss is a
  * cross-entropy. */
-struct hd_metrics { double loss_sum, weight, correct; uint64_t rows, has_hits; };      /* has_hits: 0 or 1 */
+struct hd_metrics {
+	double loss_sum, weight, correct;
+	uint64_t rows, has_hits;          /* has_hits: 0 or 1 */
+	uint32_t measured;                /* bit i: measure[i] is there (measure.h) */
+	double measure[HD_NMEASURES];
+};
 
 /* Called once per block, from the rank that computed it, in any order: rows [first, first+n)
  * of the split and their outputs [n, ...] f32. Must not write what another block writes. */
@@ -42,9 +47,12 @@ HD_MUST_USE enum hd_err hd_worker_exchange_means(struct hd_worker *worker, struc
 static inline double hd_metrics_loss(const struct hd_metrics *m) { return m->weight > 0 ?
 	m->loss_sum / m->weight : 0; }
 double hd_metrics_perplexity(const struct hd_metrics *metrics);      /* exp of the mean loss; 1 of no rows */
-/* "loss 0.5000  perplexity 1.649  accuracy 81.00 %  (100 rows)" */
-void hd_metrics_line(const struct hd_metrics *metrics, char out[160]);
-static inline double hd_metrics_accuracy(const struct hd_metrics *m) { return m->weight > 0 ?
-	m->correct / m->weight : 0; }
+enum { HD_METRICS_LINE = 512 };
+/* "loss 0.5000  perplexity 1.649  accuracy 81.00 %  f1-macro 0.7912  (100 rows)" */
+void hd_metrics_line(const struct hd_metrics *metrics, char out[HD_METRICS_LINE]);
+bool hd_metrics_has_accuracy(const struct hd_metrics *metrics);
+double hd_metrics_accuracy(const struct hd_metrics *metrics);
+/* Measure i of those that stand beside loss and accuracy, by its word; NULL: it is not there. */
+const char *hd_metrics_measure(const struct hd_metrics *metrics, int i, double *value);
 
 #endif

@@ -52,6 +52,7 @@ enum hd_err hd_judges_allowed(const struct hd_task *task, struct hd_diag *diag)
 				"%s; give data.split some, or take loss, which is that of the training",
 				keys[k].name, word, task->data->about);
 		if (hd_job_int(job, keys[k].metric) == HD_JUDGE_VAL_ACCURACY &&
+			!(task->measured.wanted >> HD_MEASURE_ACCURACY & 1) &&
 			hd_graph_find_output(&task->infer, "correct") == HD_NONE)
 			return hd_fail(diag, HD_E_INVAL, "%s: %s, which this model does not have; take "
 				"val_loss",
@@ -76,7 +77,8 @@ enum hd_err hd_judges_take(struct hd_worker *w, struct hd_diag *diag)
 			continue;
 		j->metric = (uint8_t)hd_job_int(job, keys[k].metric);
 		j->larger = k == HD_JUDGE_STOP && hd_job_int(job, HD_JOB_STOP_MODE) != HD_STOP_AUTO ?
-			hd_job_int(job, HD_JOB_STOP_MODE) == HD_STOP_MAX : j->metric == HD_JUDGE_VAL_ACCURACY;
+			hd_job_int(job, HD_JOB_STOP_MODE) == HD_STOP_MAX :
+			hd_measure_more(hd_job_text(job, keys[k].metric));
 		j->every = (uint64_t)hd_job_int(job, keys[k].every);
 		j->patience = (uint64_t)hd_job_int(job, keys[k].patience);
 		j->threshold = hd_job_num(job, keys[k].threshold);
@@ -162,6 +164,16 @@ static enum hd_err measure_valid(struct hd_worker *w, struct hd_metrics *m, bool
 	return hd_worker_forward(w, &all, m, diag);
 }
 
+static double measure_of(const struct hd_judge *j, const struct hd_metrics *m)
+{
+	switch (j->metric) {
+	case HD_JUDGE_VAL_LOSS:     return hd_metrics_loss(m);
+	case HD_JUDGE_VAL_ACCURACY: return hd_metrics_accuracy(m);
+	case HD_JUDGE_LOSS:         return j->state.weight > 0 ? j->state.loss / j->state.weight : NAN;
+	default:                    return m->measure[j->metric - HD_JUDGE_LOSS - 1];
+	}
+}
+
 static bool is_due(const struct hd_judge *j, uint64_t step)
 {
 	return j->wanted && step && step % j->every == 0 && j->looked != step + 1;
@@ -180,10 +192,7 @@ enum hd_err hd_judges_look(struct hd_worker *w, struct hd_diag *diag)
 		enum hd_err err = j->metric == HD_JUDGE_LOSS ? HD_OK : measure_valid(w, &m, &has, diag);
 		if (err)
 			return err;
-		hd_judge_look(j, (enum hd_judge_kind)k,
-			j->metric == HD_JUDGE_VAL_ACCURACY ? hd_metrics_accuracy(&m) :
-			j->metric == HD_JUDGE_VAL_LOSS ? hd_metrics_loss(&m) :
-			j->state.weight > 0 ? j->state.loss / j->state.weight : NAN);
+		hd_judge_look(j, (enum hd_judge_kind)k, measure_of(j, &m));
 		j->looked = step + 1;
 	}
 	return HD_OK;

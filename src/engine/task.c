@@ -838,6 +838,8 @@ static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag
 	if (!err)
 		err = open_data(task, hd_job_int(job, HD_JOB_SHARDS) > 1 ? &whole : &task->train, fs, diag);
 	if (!err)
+		err = hd_measuring_make(&task->measured, task, diag);
+	if (!err)
 		err = take_augment(task, diag);
 	if (!err)
 		err = hd_sampler_init(&task->sampler, (uint64_t)hd_job_int(job, HD_JOB_SEED),

@@ -27,6 +27,7 @@
 #include "job/job.h"
 #include "checkpoint/weights.h"
 #include "engine/delays.h"
+#include "engine/measure.h"
 #include "engine/param_rates.h"
 
 struct hd_recording;
@@ -51,6 +52,7 @@ struct hd_task {
 	uint32_t nrows;
 	/* of a block of evaluation: those of a virtual node; a graph in intervals is evaluated whole */
 	uint64_t eval_rows;
+	struct hd_measuring measured;      /* of evaluations; wanted 0: none */
 	/* the job's, joined with the text of a graph file and the digest of weights if it names them */
 	struct hd_hash job_hash;
 	struct hd_weights *weights;       /* owned; NULL: none, or no longer needed */

@@ -16,7 +16,7 @@ static const struct variant variants[] = {
 	{ "lenet", { { "channels", "3" } }, 1, { 0 }, true, 7 },
 	{ "gpt", { { "layers", "2" }, { "width", "8" }, { "context", "4" } }, 3, { 0 }, false, 0 },
 	{ "gpt", { { "layers", "2" }, { "width", "8" }, { "dropout", "0.1" } }, 3, { 0 }, true, 0 },
-	{ "gpt", { { "layers", "3" }, { "width", "8" }, { "dropout", "0.1" } }, 3, { 0, HD_NORMALIZE_TOKEN }, true, 21 },
+	{ "gpt", { { "layers", "3" }, { "width", "8" }, { "dropout", "0.1" } }, 3, { .normalize = HD_NORMALIZE_TOKEN }, true, 21 },
 };
 enum { NVARIANTS = sizeof variants / sizeof variants[0] };
 

@@ -5,12 +5,14 @@
 
 #include "base/bits.h"
 #include "base/names.h"
+#include "base/near.h"
 #include "notice/notice.h"
 #include "notice/place.h"
 #include "graph/model.h"
 #include "plan/comm.h"
 #include "pipeline/redundancy.h"
 #include "job/lr.h"
+#include "job/measures.h"
 
 static bool is_given(const struct hd_job *job, enum hd_job_key key) { return job->value[key].origin !=
 	HD_FROM_DEFAULT; }
@@ -503,8 +505,55 @@ static enum hd_err fill_args(struct hd_job_reader *reader, const struct hd_model
 	return HD_OK;
 }
 
-/* Losses that tell not which rows are right. */
-#define WITHOUT_HITS "mse|l1|smooth-l1|huber|bce|kl"
+/* What a loss lets evaluations count; a loss of the graph's own may be anything. */
+static unsigned of_loss(const struct hd_job *job)
+{
+	static const struct { const char *words; unsigned of; } rows[] = {
+		{ "cross-entropy|soft-cross-entropy|kl", HD_OF_CLASSES },
+		{ "bce", HD_OF_BOTH }, { "mse|l1|smooth-l1|huber", HD_OF_NUMBERS },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (hd_job_has_word(rows[i].words, hd_job_text(job, HD_JOB_LOSS)))
+			return rows[i].of;
+	return HD_OF_BOTH | HD_OF_NUMBERS;
+}
+
+/* A word of a key that goes by a measure, or of eval.metrics. */
+static enum hd_err check_measure(struct hd_job_reader *reader, const char *dotted, const char *word, bool val)
+{
+	const struct hd_job *job = reader->job;
+	const enum hd_measure m = hd_measure_find(word, val);
+
+	if (m == HD_NMEASURES ? strcmp(word, "perplexity") != 0 ||
+		hd_job_has_word("cross-entropy|soft-cross-entropy|none", hd_job_text(job, HD_JOB_LOSS)) :
+		(hd_measures[m].of & of_loss(job)) != 0)
+		return HD_OK;
+	return hd_job_refuse(reader, "%s is %s, which a model with model.loss %s does not have; use %s",
+		dotted,
+		word, hd_job_text(job, HD_JOB_LOSS), val ? "val_loss" : "loss");
+}
+
+static enum hd_err check_metrics(struct hd_job_reader *reader)
+{
+	const struct hd_job_value *v = &reader->job->value[HD_JOB_METRICS];
+	enum hd_err err = HD_OK;
+
+	hd_job_at(reader, HD_JOB_METRICS);
+	for (uint32_t i = 0; i < v->nargs && !err; i++) {
+		struct hd_near near = hd_near_to(v->arg[i].text);
+		for (int m = 0; m < HD_NMEASURES; m++)
+			hd_near_offer(&near, hd_measures[m].word);
+		err = hd_measure_find(v->arg[i].text, false) != HD_NMEASURES ?
+			check_measure(reader, "eval.metrics", v->arg[i].text, false) :
+			hd_job_refuse(reader, "eval.metrics: there is no \"%.40s\"%s%s%s; there are "
+			"accuracy, top-2, -3, -5, -10, precision, recall and f1 with -macro, -micro or "
+				"-binary, "
+			"auroc, mae, mse, r2", v->arg[i].text, near.best ? "; did you mean '" : "",
+			near.best ? near.best : "", near.best ? "'?" : "");
+	}
+	return err;
+}
 
 /* A target that no run can miss or reach was meant in other units, or of another metric. */
 static enum hd_err check_eval(struct hd_job_reader *reader)
@@ -516,13 +565,20 @@ static enum hd_err check_eval(struct hd_job_reader *reader)
 	};
 	const struct hd_job *job = reader->job;
 	const struct hd_job_value *target = &job->value[HD_JOB_TARGET];
+	const enum hd_measure measure = hd_measure_find(hd_job_text(job, HD_JOB_METRIC), false);
 	int64_t metric = hd_job_int(job, HD_JOB_METRIC);
+	enum hd_err err;
 
+	/* measures are shares, but for errors */
+	if (metric > HD_METRIC_PERPLEXITY)
+		metric = hd_measures[measure].of == HD_OF_NUMBERS ? HD_METRIC_LOSS : HD_METRIC_ACCURACY;
 	hd_job_at(reader, HD_JOB_METRIC);
-	if (metric != HD_METRIC_LOSS && hd_job_has_word(WITHOUT_HITS, hd_job_text(job, HD_JOB_LOSS)))
-		return hd_job_refuse(reader,
-			"eval.metric is %s, which a model with model.loss %s does not have; use loss",
-			hd_job_text(job, HD_JOB_METRIC), hd_job_text(job, HD_JOB_LOSS));
+	if ((err = check_measure(reader, "eval.metric", hd_job_text(job, HD_JOB_METRIC), false)) ||
+		(err = check_metrics(reader)))
+		return err;
+	hd_job_at(reader, HD_JOB_CKPT_BEST);
+	if ((err = check_measure(reader, "checkpoint.best", hd_job_text(job, HD_JOB_CKPT_BEST), true)))
+		return err;
 	hd_job_at(reader, HD_JOB_EVAL_WEIGHTS);
 	if (hd_job_int(job, HD_JOB_EVAL_WEIGHTS) == HD_EVAL_EMA && job->value[HD_JOB_EMA].is_none)
 		return hd_job_refuse(reader, "eval.weights: ema needs optim.ema.decay, which keeps means "
@@ -572,10 +628,9 @@ static enum hd_err check_judges(struct hd_job_reader *reader)
 			return hd_job_refuse(reader, "%s measures where the whole model is, and with "
 				"comm.sync: "
 				"stages no worker has it: write %s: loss", dotted, word);
-		if (metric == HD_JUDGE_VAL_ACCURACY && hd_job_has_word(WITHOUT_HITS, hd_job_text(job,
-			HD_JOB_LOSS)))
-			return hd_job_refuse(reader, "%s: val_accuracy, which a model with model.loss %s does "
-				"not have; use val_loss", word, hd_job_text(job, HD_JOB_LOSS));
+		enum hd_err err = check_measure(reader, word, hd_job_text(job, judge[i].metric), true);
+		if (err)
+			return err;
 	}
 	return HD_OK;
 }

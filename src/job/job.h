@@ -27,6 +27,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "job/measures.h"
 
 enum hd_origin { HD_FROM_DEFAULT, HD_FROM_FILE, HD_FROM_ENV, HD_FROM_SET, HD_FROM_OPTION };
 
@@ -59,7 +60,7 @@ enum hd_nonfinite  { HD_NONFINITE_STOP, HD_NONFINITE_SKIP };
 enum hd_metric     { HD_METRIC_LOSS, HD_METRIC_ACCURACY, HD_METRIC_PERPLEXITY };
 enum hd_log_level  { HD_LOG_ERROR, HD_LOG_WARNING, HD_LOG_INFO, HD_LOG_DEBUG };
 enum hd_verify     { HD_VERIFY_WRITE, HD_VERIFY_READ_BACK };
-enum hd_judge_metric { HD_JUDGE_VAL_LOSS, HD_JUDGE_VAL_ACCURACY, HD_JUDGE_LOSS };
+enum hd_judge_metric { HD_JUDGE_VAL_LOSS, HD_JUDGE_VAL_ACCURACY, HD_JUDGE_LOSS };        /* then measures.h */
 enum hd_stop_mode  { HD_STOP_AUTO, HD_STOP_MIN, HD_STOP_MAX };
 enum hd_eval_weights { HD_EVAL_PARAMS, HD_EVAL_EMA };
 enum hd_keep_best  { HD_BEST_NONE, HD_BEST_LOSS, HD_BEST_ACCURACY };

@@ -424,6 +424,11 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ WITH("huber", "loss: {delta: 0}\n"), "tiny.yaml:5:15: loss.delta: " },
 	{ WITH("l1", "loss: {ignore: -100}\n"), "loss.ignore has no meaning with model.loss l1" },
 	{ WITH("hinge", ""), "tiny.yaml:2:34: model.loss" },
+	{ WITH("cross-entropy", "eval: {metrics: [f1-makro]}\n"), "there is no \"f1-makro\"; did you mean 'f1-macro'?" },
+	{ WITH("cross-entropy", "eval: {metrics: [r2]}\n"), "eval.metrics is r2, which a model with model.loss cross-entropy does not have" },
+	{ WITH("huber", "checkpoint: {best: val_auroc}\n"), "checkpoint.best is val_auroc, which a model with model.loss huber does not have; use val_loss" },
+	{ WITH("bce", "stop: {patience: 2, metric: val_top-5}\n"), "stop.metric is val_top-5, which a model with model.loss bce does not have" },
+	{ WITH("cross-entropy", "eval: {metric: f1-macro, target: 80}\n"), "eval.target is 80, but eval.metric f1-macro is a share" },
 #undef WITH
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp, weights: 's3://w'}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
 	  "tiny.yaml:2:36: model.weights: addresses are not available in this build" },

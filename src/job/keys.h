@@ -95,7 +95,7 @@ X(FACTOR,     "optim", "schedule.factor", NUM, 1, "0.1", "", 0, 1, "step, platea
 X(LR_START,   "optim", "schedule.start",  NUM, 2, "0.04", "", 0, 1, "one-cycle: share of lr in the first step")
 X(LR_END,     "optim", "schedule.end",    NUM, 2, "4e-6", "", 0, 1, "one-cycle: share of lr in the last step")
 X(LR_POWER,   "optim", "schedule.power",  NUM, 2, "1",   "", 0, 100, "polynomial: exponent of what is left of the steps")
-X(LR_METRIC,  "optim", "schedule.metric", WORD, 2, "val_loss", "val_loss|val_accuracy|loss", 0, 0, "plateau: what should get better: on split valid, measured by each worker, or the mean loss of the steps since the last look")
+X(LR_METRIC,  "optim", "schedule.metric", WORD, 2, "val_loss", "val_loss|val_accuracy|loss" HD_VAL_MEASURES, 0, 0, "plateau: what should get better: on split valid, measured by each worker, or the mean loss of the steps since the last look")
 X(LR_PATIENCE, "optim", "schedule.patience", INT, 2, "10", "", 0, 0x1p31, "plateau: looks in a row that may be no better; the next one is a fall")
 X(LR_THRESHOLD, "optim", "schedule.threshold", NUM, 2, "1e-4", "", 0, 1, "plateau: share of the best by which it must be beaten")
 X(CLIP,       "optim", "clip",      NUM,  1, "1",      "", 0, 1e9, "global gradient norm; 0: off")
@@ -104,12 +104,13 @@ X(CUTS,       "optim", "cuts",      TEXT, 1, "none",   "none", 0, 0, "stash, vsy
 X(ON_NONFINITE, "optim", "on_nonfinite", WORD, 1, "stop", "stop|skip", 0, 0, "a gradient that is not finite: stop (exit 4), or skip the step")
 
 X(EVAL_EVERY, "eval",  "every",     INT,  0, "200",    "", 0, 0x1p43, "steps; 0: only at the end")
-X(METRIC,     "eval",  "metric",    WORD, 0, "loss",   "loss|accuracy|perplexity", 0, 0, "what is compared with the target; accuracy is a share from 0 to 1")
+X(METRIC,     "eval",  "metric",    WORD, 0, "loss",   "loss|accuracy|perplexity" HD_PLAIN_MEASURES, 0, 0, "what is compared with the target; accuracy is a share from 0 to 1")
+X(METRICS,    "eval",  "metrics",   NAMES, 0, "[]",    "", 0, 0, "what evaluations say beside the loss, as [f1-macro, auroc]: accuracy, top-2, -3, -5, -10; precision, recall and f1, each -macro, -micro or -binary; auroc; mae, mse, r2")
 X(EVAL_WEIGHTS, "eval", "weights", WORD,  0, "params", "params|ema", 0, 0, "what evaluations of a run compute with: the parameters, or their means (optim.ema); checkpoint.best and the target go by it")
 X(TARGET,     "eval",  "target",    NUM,  0, "none",   "none", -1e30, 1e30, "stop when eval.metric reaches it; of accuracy a share: 0.6 for 60 %")
 
 X(STOP_PATIENCE, "stop", "patience", INT, 2, "none",   "none", 1, 0x1p31, "the job is done when so many looks in a row were no better; none: it takes all its steps")
-X(STOP_METRIC, "stop", "metric",    WORD, 2, "val_loss", "val_loss|val_accuracy|loss", 0, 0, "what should get better: on split valid, measured by each worker, or the mean loss of the steps since the last look")
+X(STOP_METRIC, "stop", "metric",    WORD, 2, "val_loss", "val_loss|val_accuracy|loss" HD_VAL_MEASURES, 0, 0, "what should get better: on split valid, measured by each worker, or the mean loss of the steps since the last look")
 X(STOP_EVERY, "stop",  "every",     INT,  2, "200",    "", 1, 0x1p43, "steps between two looks")
 X(STOP_DELTA, "stop",  "min_delta", NUM,  2, "0",      "", 0, 1e30, "by how much the best must be beaten")
 X(STOP_MODE,  "stop",  "mode",      WORD, 2, "auto",   "auto|min|max", 0, 0, "what is better: less or more; auto: less loss, more accuracy")
@@ -169,7 +170,7 @@ X(NOTICE_APPROVE, "elastic", "notice.approve", WORD, 0, "false", "false|true", 0
 X(CKPT_DIR,   "checkpoint", "dir",  TEXT, 0, "ckpt",   "", 0, 0, "inside the run directory, or an absolute path: there each run takes a folder of its own")
 X(CKPT_EVERY, "checkpoint", "every", EVERY, 0, "60 s", "auto", 1, 0x1p43, "a duration, or steps: 200 steps; auto: as far apart as loses least, by what a checkpoint takes and the losses that go back to one")
 X(CKPT_KEEP,  "checkpoint", "keep", INT,  0, "3",      "", 1, 1000000, "newest complete ones")
-X(CKPT_BEST,  "checkpoint", "best", WORD, 0, "none",   "none|val_loss|val_accuracy", 0, 0, "val_loss, val_accuracy: the state of the evaluation (eval.every) with the least loss, the most accuracy on split valid is kept too, in best/ beside the others; the first of equals")
+X(CKPT_BEST,  "checkpoint", "best", WORD, 0, "none",   "none|val_loss|val_accuracy" HD_VAL_MEASURES, 0, 0, "val_loss, val_accuracy or a measure of eval.metrics, as val_f1-macro: the state of the evaluation (eval.every) with the least loss or error, the most of others on split valid is kept too, in best/ beside the others; the first of equals")
 X(CKPT_VERIFY, "checkpoint", "verify", WORD, 0, "write", "write|read-back", 0, 0, "read-back: each file is read and compared")
 
 X(FN_KIND,    "functions", "kind",  WORD, 0, "none",   "none|pool|http|lambda", 0, 0, "what computes dense work of a graph in several intervals beside the workers: a pool of processes here, workers behind an HTTP front end, AWS Lambda or its emulator; same bits")

@@ -4,17 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct { bool more; double (*of)(const struct hd_metrics *m); } measures[] = {
-	[HD_BEST_LOSS] = { false, hd_metrics_loss }, [HD_BEST_ACCURACY] = { true, hd_metrics_accuracy },
-};
+static double value_of(int64_t by, const struct hd_metrics *m)
+{
+	return by == HD_BEST_LOSS ? hd_metrics_loss(m) : by == HD_BEST_ACCURACY ? hd_metrics_accuracy(m) :
+		m->measure[by - HD_BEST_ACCURACY - 1];
+}
 
 bool hd_best_judge(struct hd_ckpt_info *info, const struct hd_job *job, const struct hd_metrics *metrics)
 {
 	const int64_t by = hd_job_int(job, HD_JOB_CKPT_BEST);
 
-	if (by == HD_BEST_NONE || metrics->weight <= 0 || (by == HD_BEST_ACCURACY && !metrics->has_hits))
+	if (by == HD_BEST_NONE || metrics->weight <= 0 || (by == HD_BEST_ACCURACY &&
+		!hd_metrics_has_accuracy(metrics)))
 		return false;
-	const double value = measures[by].of(metrics);
+	const double value = value_of(by, metrics);
 	if (!isfinite(value))
 		return false;
 	snprintf(info->best_by, sizeof info->best_by, "%s", hd_job_text(job, HD_JOB_CKPT_BEST));
@@ -24,7 +27,7 @@ bool hd_best_judge(struct hd_ckpt_info *info, const struct hd_job *job, const st
 
 bool hd_best_beats(const struct hd_ckpt_info *info, const struct hd_ckpt_info *kept)
 {
-	const bool more = !strcmp(info->best_by, "val_accuracy");
+	const bool more = hd_measure_more(info->best_by);
 
 	return more ? info->best > kept->best : info->best < kept->best;
 }

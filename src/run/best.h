@@ -1,11 +1,12 @@
-/* best.h -- the state of a run's best evaluation (checkpoint.best): which one is kept, and is another better.
+/* best.h -- the state of a run's best evaluation (checkpoint.best): which one is kept, and is another
+ * better.
  *
  * It is a checkpoint like the others, in the folder HD_CKPT_BEST below them; its manifest says by which
- * measure it was kept and the value. There is no pointer to it and no copy in memory: a worker that becomes
- * the writer, a coordinator that takes over and a resume find the same one.
+ * measure it was kept and the value. There is no pointer to it and no copy in memory: a worker that
+ * becomes the writer, a coordinator that takes over and a resume find the same one.
  *
- * 1. Better is less loss, more accuracy. What is equal is not, so that a step that is computed again after a
- *    restart replaces nothing. What is not finite never is.
+ * 1. Better is less loss or error, more of other measures (job/measures.h). What is equal is not, so
+ *    that a step that is computed again after a restart replaces nothing. What is not finite never is.
  * 2. One of another job, lineage or measure is none.
  *
  * Threads: any; the folder is replaced whole (ckpt.h). */

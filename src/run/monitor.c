@@ -133,8 +133,8 @@ void hd_monitor_eval(struct hd_monitor *m, uint64_t step, const char *split, con
 	hd_tensorboard_eval(&m->board, step, split, metrics);
 	m->numbers.evaluated = true;
 	m->numbers.eval_loss = hd_metrics_loss(metrics);
-	m->numbers.has_accuracy = metrics->has_hits;
-	m->numbers.eval_accuracy = metrics->has_hits ? hd_metrics_accuracy(metrics) : 0;
+	m->numbers.has_accuracy = hd_metrics_has_accuracy(metrics);
+	m->numbers.eval_accuracy = m->numbers.has_accuracy ? hd_metrics_accuracy(metrics) : 0;
 	publish(m);
 }
 

@@ -106,6 +106,17 @@ static void add_dot(struct hd_story_dots *dots, uint64_t step, double value)
 		dots->dot[dots->n++ % HD_STORY_DOTS] = (struct hd_dot){ step, value };
 }
 
+static void take_measures(struct hd_story *s, const struct hd_json *line)
+{
+	struct hd_text text;
+	double value;
+
+	hd_text_fixed(&text, s->eval.measures, sizeof s->eval.measures);
+	for (int i = 0; i < HD_NMEASURES; i++)
+		if (i != HD_MEASURE_ACCURACY && !hd_json_get_f64(line, hd_measures[i].word, &value, NULL))
+			hd_text_addf(&text, "%s %.4g, ", hd_measures[i].word, value);
+}
+
 static void take_eval(struct hd_story *s, const struct hd_json *line, uint64_t step)
 {
 	const char *split = "";
@@ -123,6 +134,7 @@ static void take_eval(struct hd_story *s, const struct hd_json *line, uint64_t s
 	s->eval.accuracy = accuracy;
 	s->eval.perplexity = perplexity;
 	snprintf(s->eval.split, sizeof s->eval.split, "%.15s", split);
+	take_measures(s, line);
 	if (!s->eval.has_accuracy)
 		return;
 	hd_curve_cut(&s->accuracy, step);

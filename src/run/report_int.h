@@ -56,7 +56,8 @@ struct hd_story {
 	uint32_t workers_least, workers_most, workers_last;       /* 0: not recorded */
 	struct hd_story_time by_steps, by_events;
 	/* of the last evaluation */
-	struct { uint64_t step; char split[16]; bool has_accuracy; double loss, accuracy, perplexity; } eval;
+	struct { uint64_t step; char split[16]; bool has_accuracy; double loss, accuracy, perplexity;
+		char measures[256]; } eval;       /* measures: "f1-macro 0.7912, " each */
 	/* of the newest event "paid", which counts from the beginning of the run; ms 0: there is none */
 	struct hd_paid paid;
 	char functions[HD_FN_BILL_WORDS];         /* the sum over processes; "none": there are none */

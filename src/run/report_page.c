@@ -71,6 +71,7 @@ static void print_metric(const struct hd_story *s, struct hd_text *page)
 	if (s->nevals && s->eval.has_accuracy)
 		hd_text_addf(page, "accuracy %s %%, ", number(100 * s->eval.accuracy, room));
 	if (s->nevals) {
+		hd_text_add(page, s->eval.measures);
 		hd_text_addf(page, "loss %s on split ", number(s->eval.loss, room));
 		hd_page_text(page, *s->eval.split ? s->eval.split : "unnamed");
 		hd_text_addf(page, " after step %llu", (unsigned long long)s->eval.step);

@@ -465,15 +465,16 @@ static enum hd_err evaluate(struct hd_run *run, struct hd_diag *diag)
 	if (err)
 		return err;
 	int64_t metric = hd_job_int(run->job, HD_JOB_METRIC);
-	run->metric = metric == HD_METRIC_ACCURACY ? hd_metrics_accuracy(&m) :
-		metric == HD_METRIC_PERPLEXITY ? hd_metrics_perplexity(&m)
-		: hd_metrics_loss(&m);
+	run->metric = metric == HD_METRIC_LOSS ? hd_metrics_loss(&m) :
+		metric == HD_METRIC_ACCURACY ? hd_metrics_accuracy(&m) :
+		metric == HD_METRIC_PERPLEXITY ? hd_metrics_perplexity(&m) :
+		m.measure[metric - HD_METRIC_PERPLEXITY - 1];
 	run->has_metric = true;
 	run->evaluated_step = hd_worker_at(run->worker);
 	const struct hd_job_value *target = &run->job->value[HD_JOB_TARGET];
 	if (!target->is_none && hd_worker_computes(run->worker))
-		run->target_reached = metric == HD_METRIC_ACCURACY ? run->metric >= target->f :
-			run->metric <= target->f;
+		run->target_reached = hd_measure_more(hd_job_text(run->job, HD_JOB_METRIC)) ?
+			run->metric >= target->f : run->metric <= target->f;
 	if (run->options.watch.eval)
 		run->options.watch.eval(run->options.watch.user, run->evaluated_step, split, &m);
 	if (run->dir)

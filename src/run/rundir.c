@@ -520,14 +520,26 @@ bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, con
 	return !line->full;
 }
 
+void hd_rundir_measures(struct hd_json_writer *w, const struct hd_metrics *metrics)
+{
+	double value;
+
+	for (int i = 0; i < HD_NMEASURES; i++) {
+		const char *word = hd_metrics_measure(metrics, i, &value);
+		if (word)
+			hd_json_put_f64(w, word, value);
+	}
+}
+
 void hd_rundir_eval_body(struct hd_json_writer *w, const char *split, const struct hd_metrics *metrics)
 {
 	hd_json_put_text(w, "split", split);
 	hd_json_put_f32(w, "loss", (float)hd_metrics_loss(metrics));
-	if (metrics->has_hits) {
+	if (hd_metrics_has_accuracy(metrics))
 		hd_json_put_f32(w, "accuracy", (float)hd_metrics_accuracy(metrics));
+	if (metrics->has_hits)
 		hd_json_put_f32(w, "perplexity", (float)hd_metrics_perplexity(metrics));
-	}
+	hd_rundir_measures(w, metrics);
 	hd_json_put_i64(w, "rows", (int64_t)metrics->rows);
 }
 

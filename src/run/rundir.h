@@ -137,6 +137,8 @@ void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, con
 bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step,
 	const char *body);
 /* Its body, for a caller that speaks to the run's holder instead. */
+/* Those of eval.metrics, a key each. */
+void hd_rundir_measures(struct hd_json_writer *writer, const struct hd_metrics *metrics);
 void hd_rundir_eval_body(struct hd_json_writer *writer, const char *split, const struct hd_metrics *metrics);
 void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split,
 	const struct hd_metrics *metrics);

@@ -126,6 +126,7 @@ void hd_tensorboard_eval(struct hd_tensorboard *tb, uint64_t step, const char *s
 {
 	char tag[TAG_CAP];
 	struct board_message m;
+	double value;
 
 	if (!tb->file.fs)
 		return;
@@ -133,9 +134,16 @@ void hd_tensorboard_eval(struct hd_tensorboard *tb, uint64_t step, const char *s
 	size_t summary = hd_pb_begin(&m.pb, EVENT_SUMMARY);
 	snprintf(tag, sizeof tag, "eval_%.60s/loss", split);
 	scalar(&m, tag, hd_metrics_loss(metrics));
-	if (metrics->has_hits) {
+	if (hd_metrics_has_accuracy(metrics)) {
 		snprintf(tag, sizeof tag, "eval_%.60s/accuracy", split);
 		scalar(&m, tag, hd_metrics_accuracy(metrics));
+	}
+	for (int i = 0; i < HD_NMEASURES; i++) {
+		const char *word = hd_metrics_measure(metrics, i, &value);
+		if (word) {
+			snprintf(tag, sizeof tag, "eval_%.60s/%s", split, word);
+			scalar(&m, tag, value);
+		}
 	}
 	hd_pb_end(&m.pb, summary);
 	put(tb, &m);

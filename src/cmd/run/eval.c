@@ -13,10 +13,11 @@ static void print_json(struct hd_cmd *cmd, uint64_t step, const char *split, con
 	hd_json_put_text(w, "split", split);
 	hd_json_put_i64(w, "rows", (int64_t)m->rows);
 	hd_json_put_f64(w, "loss", hd_metrics_loss(m));
-	if (m->has_hits) {
+	if (hd_metrics_has_accuracy(m))
 		hd_json_put_f64(w, "accuracy", hd_metrics_accuracy(m));
+	if (m->has_hits)
 		hd_json_put_f64(w, "perplexity", hd_metrics_perplexity(m));
-	}
+	hd_rundir_measures(w, m);
 	hd_json_put_text(w, "loss_hex", hex);
 	hd_json_line_print(&line);
 }
@@ -25,7 +26,7 @@ static enum hd_err verb_eval(struct hd_cmd *cmd)
 {
 	struct hd_session s;
 	struct hd_metrics m;
-	char text[160];
+	char text[HD_METRICS_LINE];
 	enum hd_err err = hd_session_open(cmd, cmd->args.pos[0], &s);
 
 	if (err)

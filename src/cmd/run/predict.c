@@ -111,7 +111,7 @@ static void print_outputs(struct hd_cmd *cmd, const struct hd_session *s, const 
 	hd_json_put_i64(&w, "classes", out->nclasses);
 	hd_json_put_i64(&w, "rows", dim[0]);
 	hd_json_put_f64(&w, "loss", hd_metrics_loss(m));
-	if (m->has_hits)
+	if (hd_metrics_has_accuracy(m))
 		hd_json_put_f64(&w, "accuracy", hd_metrics_accuracy(m));
 	if (out->tally) {
 		hd_json_open_array(&w, "predicted");
