@@ -29,10 +29,11 @@ static const char *const normalizes[] = { [HD_NORMALIZE_SAMPLE] = "sample", [HD_
 
 const struct hd_loss_row hd_losses[HD_NLOSSES] = {
 	[HD_LOSS_CROSS_ENTROPY] = { "cross-entropy", .classes = true, .hits = true },
-		[HD_LOSS_MSE] = { "mse" },
-	[HD_LOSS_SOFT] = { "soft-cross-entropy", .hits = true }, [HD_LOSS_KL] = { "kl" },
-		[HD_LOSS_BCE] = { "bce" },
-	[HD_LOSS_L1] = { "l1" }, [HD_LOSS_SMOOTH_L1] = { "smooth-l1" }, [HD_LOSS_HUBER] = { "huber" },
+		[HD_LOSS_MSE] = { .name = "mse" },
+	[HD_LOSS_SOFT] = { "soft-cross-entropy", .hits = true }, [HD_LOSS_KL] = { .name = "kl" },
+		[HD_LOSS_BCE] = { .name = "bce" },
+	[HD_LOSS_L1] = { .name = "l1" }, [HD_LOSS_SMOOTH_L1] = { .name = "smooth-l1" },
+	[HD_LOSS_HUBER] = { .name = "huber" },
 };
 
 static bool word_parse(const char *text, const char *const *words, int nwords, int *at)

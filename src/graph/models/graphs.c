@@ -13,35 +13,37 @@ enum { NORM = THE_REST, ORDER };
 enum { HEADS = THE_REST, OUT_HEADS, SLOPE };
 
 #define COMMON(act) \
-	[INPUT]    = { "input",   HD_ARG_INT,  "1433", 1, 1 << 20, "features of a vertex" }, \
-	[CLASSES]  = { "classes", HD_ARG_INT,  "7",    1, 1 << 20, "classes of vertices" }, \
-	[SLOTS]    = { "slots",   HD_ARG_INT,  "5",    1, 1 << 16, "places for edges, for each vertex" }, \
+	[INPUT]    = { "input",   HD_ARG_INT,  "1433", 1, 1 << 20, .about = "features of a vertex" }, \
+	[CLASSES]  = { "classes", HD_ARG_INT,  "7",    1, 1 << 20, .about = "classes of vertices" }, \
+	[SLOTS]    = { "slots",   HD_ARG_INT,  "5",    1, 1 << 16, \
+		.about = "places for edges, for each vertex" }, \
 	[LAYERS]   = { "layers",  HD_ARG_INT,  "2",    1, 64, \
-		"layers, each of which reaches one edge further" }, \
+		.about = "layers, each of which reaches one edge further" }, \
 	[HIDDEN]   = { "hidden",  HD_ARG_INT,  "16",   1, 1 << 20, \
-		"width between layers (gat: of each head)" }, \
+		.about = "width between layers (gat: of each head)" }, \
 	[DROPOUT]  = { "dropout", HD_ARG_REAL, "0.5",  0, 0.99, \
-		"of what goes into each layer (gat: of attention too)" }, \
+		.about = "of what goes into each layer (gat: of attention too)" }, \
 	[FUNCTION] = { "act",     HD_ARG_WORD, act,    0, 0, \
-		"after each layer but the last: relu, elu, tanh, gelu .." }, \
-	[BIAS]     = { "bias",    HD_ARG_WORD, "true", 0, 0, "true or false" }, \
+		.about = "after each layer but the last: relu, elu, tanh, gelu .." }, \
+	[BIAS]     = { "bias",    HD_ARG_WORD, "true", 0, 0, .about = "true or false" }, \
 	[ROWS]     = { "rows",    HD_ARG_WORD, "raw",  0, 0, \
-		"features of a vertex: raw, or sum1: divided by the sum of their sizes" }
+		.about = "features of a vertex: raw, or sum1: divided by the sum of their sizes" }
 
 const struct hd_model_param hd_gcn_params[] = {
 	COMMON("relu"),
-	[NORM]  = { "norm",  HD_ARG_WORD, "sym",  0, 0, "of sums: sym, row (means) or none" },
+	[NORM]  = { "norm",  HD_ARG_WORD, "sym",  0, 0, .about = "of sums: sym, row (means) or none" },
 	[ORDER] = { "order", HD_ARG_WORD, "auto", 0, 0,
-		"product (by weights, then sums), gather (the other way), auto: product where it makes "
-		"rows narrower" },
+		.about = "product (by weights, then sums), gather (the other way), auto: product where it "
+		"makes rows narrower" },
 	{ 0 },
 };
 
 const struct hd_model_param hd_gat_params[] = {
 	COMMON("elu"),
-	[HEADS]     = { "heads",     HD_ARG_INT,  "8",   1, 1024, "of attention, joined" },
-	[OUT_HEADS] = { "out_heads", HD_ARG_INT,  "1",   1, 1024, "of the last layer, whose mean is taken" },
-	[SLOPE]     = { "slope",     HD_ARG_REAL, "0.2", 0, 1, "of scores below 0" },
+	[HEADS]     = { "heads",     HD_ARG_INT,  "8",   1, 1024, .about = "of attention, joined" },
+	[OUT_HEADS] = { "out_heads", HD_ARG_INT,  "1",   1, 1024,
+		.about = "of the last layer, whose mean is taken" },
+	[SLOPE]     = { "slope",     HD_ARG_REAL, "0.2", 0, 1, .about = "of scores below 0" },
 	{ 0 },
 };
 

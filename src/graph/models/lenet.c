@@ -5,10 +5,10 @@
 enum { CHANNELS, HEIGHT, WIDTH, CLASSES };
 
 const struct hd_model_param hd_lenet_params[] = {
-	[CHANNELS] = { "channels", HD_ARG_INT, "1",  1,  1024,    "planes of an image" },
-	[HEIGHT]   = { "height",   HD_ARG_INT, "28", 12, 1024,    "rows of an image" },
-	[WIDTH]    = { "width",    HD_ARG_INT, "28", 12, 1024,    "columns of an image" },
-	[CLASSES]  = { "classes",  HD_ARG_INT, "10", 1,  1 << 20, "classes" },
+	[CHANNELS] = { "channels", HD_ARG_INT, "1",  1,  1024, .about = "planes of an image" },
+	[HEIGHT]   = { "height",   HD_ARG_INT, "28", 12, 1024, .about = "rows of an image" },
+	[WIDTH]    = { "width",    HD_ARG_INT, "28", 12, 1024, .about = "columns of an image" },
+	[CLASSES]  = { "classes",  HD_ARG_INT, "10", 1,  1 << 20, .about = "classes" },
 	{ 0 },
 };
 

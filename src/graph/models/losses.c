@@ -32,7 +32,7 @@ static uint32_t one_id(struct hd_maker *m, int32_t id)
 
 static uint32_t act(struct hd_maker *m, enum hd_act act, uint32_t x)
 {
-	return hd_make1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { act } });
+	return hd_make1(m, HD_OP_ACT, x, (struct hd_attr){ .i = { (int32_t)act } });
 }
 
 static uint32_t scaled(struct hd_maker *m, uint32_t x, float by)

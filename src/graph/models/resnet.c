@@ -8,17 +8,17 @@ enum { STEM, CHANNELS, HEIGHT, WIDTH, CLASSES, BASE, NORM, GROUPS };
 
 const struct hd_model_param hd_resnet_params[] = {
 	[STEM]     = { "stem",     HD_ARG_WORD, "imagenet", 0, 0,
-		"imagenet: 7 x 7 by 2 and pool 3 by 2; cifar: 3 x 3; small: 3 x 3 and pool 2 by 2" },
-	[CHANNELS] = { "channels", HD_ARG_INT,  "3",     1, 1024,    "planes of an image" },
-	[HEIGHT]   = { "height",   HD_ARG_INT,  "224",   2, 4096,    "rows of an image" },
-	[WIDTH]    = { "width",    HD_ARG_INT,  "224",   2, 4096,    "columns of an image" },
-	[CLASSES]  = { "classes",  HD_ARG_INT,  "1000",  1, 1 << 20, "classes" },
+		.about = "imagenet: 7 x 7 by 2 and pool 3 by 2; cifar: 3 x 3; small: 3 x 3 and pool 2 by 2" },
+	[CHANNELS] = { "channels", HD_ARG_INT,  "3",     1, 1024, .about = "planes of an image" },
+	[HEIGHT]   = { "height",   HD_ARG_INT,  "224",   2, 4096, .about = "rows of an image" },
+	[WIDTH]    = { "width",    HD_ARG_INT,  "224",   2, 4096, .about = "columns of an image" },
+	[CLASSES]  = { "classes",  HD_ARG_INT,  "1000",  1, 1 << 20, .about = "classes" },
 	[BASE]     = { "base",     HD_ARG_INT,  "64",    1, 4096,
-	"channels of the first stage; each of the three others doubles them" },
+	.about = "channels of the first stage; each of the three others doubles them" },
 	[NORM]     = { "norm",     HD_ARG_WORD, "batch", 0, 0,
-	"batch: over the virtual node; group: per sample" },
+	.about = "batch: over the virtual node; group: per sample" },
 	[GROUPS]   = { "groups",   HD_ARG_INT,  "32",    1, 4096,
-	"groups of channels with norm: group; divides base" },
+	.about = "groups of channels with norm: group; divides base" },
 	{ 0 },
 };
 

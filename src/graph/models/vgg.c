@@ -11,18 +11,18 @@
 enum { CHANNELS, HEIGHT, WIDTH, CLASSES, BASE, NORM, HIDDEN, DROPOUT };
 
 const struct hd_model_param hd_vgg_params[] = {
-	[CHANNELS] = { "channels", HD_ARG_INT,  "3",    1,  1024,    "planes of an image" },
-	[HEIGHT]   = { "height",   HD_ARG_INT,  "224",  32, 4096,    "rows of an image" },
-	[WIDTH]    = { "width",    HD_ARG_INT,  "224",  32, 4096,    "columns of an image" },
-	[CLASSES]  = { "classes",  HD_ARG_INT,  "1000", 1,  1 << 20, "classes" },
+	[CHANNELS] = { "channels", HD_ARG_INT,  "3",    1,  1024, .about = "planes of an image" },
+	[HEIGHT]   = { "height",   HD_ARG_INT,  "224",  32, 4096, .about = "rows of an image" },
+	[WIDTH]    = { "width",    HD_ARG_INT,  "224",  32, 4096, .about = "columns of an image" },
+	[CLASSES]  = { "classes",  HD_ARG_INT,  "1000", 1,  1 << 20, .about = "classes" },
 	[BASE]     = { "base",     HD_ARG_INT,  "64",   1,  4096,
-	"channels of the first layers; the deepest have 8 times as many" },
+	.about = "channels of the first layers; the deepest have 8 times as many" },
 	[NORM]     = { "norm",     HD_ARG_WORD, "none", 0,  0,
-	"none; batch: after each convolution, over the virtual node" },
+	.about = "none; batch: after each convolution, over the virtual node" },
 	[HIDDEN]   = { "hidden",   HD_ARG_INT,  "4096", 1,  1 << 20,
-	"width of the two hidden layers of the classifier" },
+	.about = "width of the two hidden layers of the classifier" },
 	[DROPOUT]  = { "dropout",  HD_ARG_REAL, "0.5",  0,  0.95,
-	"share of elements dropped in the classifier" },
+	.about = "share of elements dropped in the classifier" },
 	{ 0 },
 };
 
