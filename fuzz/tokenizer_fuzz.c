@@ -1,5 +1,5 @@
 /* A tokenizer's file, then, behind a 0, a text: what is accepted gives tokens below its size, twice the same,
- * and they decode. */
+ * and they decode. Halves of the text make rows of a fixed length, alone and as a pair. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +31,32 @@ static void encode(const struct hd_tokenizer *tokenizer, const uint8_t *text, si
 	hd_token_work_destroy(work);
 }
 
+/* Whatever the file says of cutting and filling up: each place of the row has a token that there is. */
+static void make_rows(const struct hd_tokenizer *tokenizer, const char *text, size_t len)
+{
+	enum { MOST = 8 };
+	const char *const texts[2] = { text, text + len / 2 };
+	const size_t lens[2] = { len / 2, len - len / 2 };
+	const uint32_t found = hd_tokenizer_pad(tokenizer), pad = found == HD_TOKEN_NONE ? 0 : found;
+	struct hd_token_work *work;
+	uint32_t id[MOST];
+	uint8_t kind[MOST];
+
+	if (hd_token_work_create(&work, tokenizer, NULL))
+		abort();
+	for (uint32_t ntexts = 1; ntexts <= 2; ntexts++) {
+		struct hd_token_row row = { .id = id, .kind = kind };
+		if (hd_tokenizer_row(work, "text", texts, lens, ntexts, MOST, pad, &row, NULL))
+			continue;
+		if (row.first + row.n > MOST)
+			abort();
+		for (uint32_t i = 0; i < MOST; i++)
+			if (id[i] >= hd_tokenizer_size(tokenizer) && (found != HD_TOKEN_NONE || id[i]))
+				abort();
+	}
+	hd_token_work_destroy(work);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	const uint8_t *end = len ? memchr(bytes, 0, len) : NULL;
@@ -40,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (hd_tokenizer_create(&tokenizer, "t", (const char *)bytes, n, NULL))
 		return 0;
 	encode(tokenizer, end ? end + 1 : bytes, end ? len - n - 1 : len);
+	make_rows(tokenizer, (const char *)(end ? end + 1 : bytes), end ? len - n - 1 : len);
 	hd_tokenizer_destroy(tokenizer);
 	return 0;
 }

@@ -150,6 +150,9 @@ static void what_does_not_fit_the_model_is_refused(void **state)
 		"fills up with token 0, the model takes 6 for the end of a text");
 	spec = spec_of("csv", "t.csv", "none.json", 1);
 	check_refused(&sim.fs, spec, HD_E_NOTFOUND, "none.json");
+	put_text(&sim.fs, "far.json", TOKENIZER("{\"direction\":\"Right\",\"pad_id\":9}"));
+	spec.tokenizer = "far.json";
+	check_refused(&sim.fs, spec, HD_E_INPUT, "far.json has 10 tokens, the model knows 7");
 	put_text(&sim.fs, "bad.json", "{\"version\":\"2\"}");
 	spec.tokenizer = "bad.json";
 	check_refused(&sim.fs, spec, HD_E_INPUT, "bad.json");

@@ -82,7 +82,15 @@ static enum hd_err read_parts(struct hd_tokenizer *t, const struct hd_json *json
 	return hd_decoders_read(&t->decoders, hd_json_find(json, "decoder"), &t->arena, diag);
 }
 
-/* The largest number that a text can become, and one more. */
+static uint32_t largest_slot(const struct hd_token_slots *slots, uint32_t size)
+{
+	for (uint32_t i = 0; i < slots->n; i++)
+		if (slots->at[i].id != HD_TOKEN_NONE && slots->at[i].id >= size)
+			size = slots->at[i].id + 1;
+	return size;
+}
+
+/* The largest number that a text or a row of texts can have, and one more. */
 static uint32_t largest(const struct hd_tokenizer *t)
 {
 	uint32_t size = t->model.vocab.size;
@@ -92,7 +100,8 @@ static uint32_t largest(const struct hd_tokenizer *t)
 	for (uint32_t i = 0; i < t->post.ids.n; i++)
 		if (t->post.ids.at[i] != HD_TOKEN_NONE && t->post.ids.at[i] >= size)
 			size = t->post.ids.at[i] + 1;
-	return size;
+	size = largest_slot(&t->post.pair, largest_slot(&t->post.single, size));
+	return t->fill.pad != HD_TOKEN_NONE && t->fill.pad >= size ? t->fill.pad + 1 : size;
 }
 
 enum hd_err hd_tokenizer_create(struct hd_tokenizer **tokenizer, const char *name, const char *json,
