@@ -61,7 +61,7 @@ wait $run
 same $? 5 "exit of a run whose image changed: $(tail -n 1 log)"
 grep -q 'set/train/grey/1one.png is not what it was' log || failed "$(cat log)"
 cp kept.png set/train/grey/1one.png
-expect 0 heddle data verify changed
+expect 0 heddle data show images.yaml
 passed "an image that changes ends the run"
 
 head -c 90 "$from/rgb.png" >set/train/grey/bad.png

@@ -38,7 +38,7 @@ static void a_mistyped_kind_is_answered_with_the_nearest(void **state)
 
 	check_refused(&sim.fs, spec, HD_E_INVAL,
 		"data.kind is 'txet'; did you mean text?; known: idx, cifar, csv, jsonl, parquet, text, "
-		"tokens, npy, webdataset, records, graph, synthetic");
+		"tokens, npy, images, webdataset, records, graph, synthetic");
 	spec.kind = "somethingelse";
 	check_refused(&sim.fs, spec, HD_E_INVAL, "'somethingelse'; known: idx");
 }

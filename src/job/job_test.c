@@ -454,7 +454,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ "data: {augment: [{crop: four}]}\n", "tiny.yaml:1:17: data.augment: \"four\" is not a number" },
 	{ "data: {augment: [{crop: []}]}\n", "tiny.yaml:1:17: data.augment: a list of numbers has 1 to 16 of them" },
 	{ "data: {augment: [{normalize: {}}]}\n", "tiny.yaml:1:17: data.augment: normalize has 1 to 8 parameters" },
-	{ "data: {kind: tar}\n", "tiny.yaml:1:14: data.kind: tar is not available in this build; use idx, cifar, csv, jsonl, parquet, text, tokens, npy, webdataset, records, graph, synthetic" },
+	{ "data: {kind: tar}\n", "tiny.yaml:1:14: data.kind: tar is not available in this build; use idx, cifar, csv, jsonl, parquet, text, tokens, npy, images, webdataset, records, graph, synthetic" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {valid: 0.5}}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:32: data.split leaves nothing to train on" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {train: 0.9, valid: 0.5}}\nbatch: {global: 64}\n",
@@ -464,10 +464,10 @@ static const struct { const char *text, *want; } refusals[] = {
 	  "out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: idx, label: fine}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:26: data.label has no meaning with data.kind idx (only with "
-	  "csv|jsonl|parquet|cifar); leave it out" },
+	  "csv|jsonl|parquet|cifar|images); leave it out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: npy, columns: [a]}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:28: data.columns has no meaning with data.kind npy (only with "
-	  "csv|jsonl|parquet); leave it out" },
+	  "csv|jsonl|parquet|images); leave it out" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: text, cache: s3://a/b}\nbatch: {global: 64}\n",
 	  "tiny.yaml:3:27: data.cache: addresses are not available in this build; name a file or folder" },
 };
