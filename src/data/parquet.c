@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "data/rows_int.h"
 
 struct parquet_set { struct hd_row_set rows; struct hd_parquet *file; };
@@ -30,7 +31,10 @@ static enum hd_err open_files(struct parquet_set *set, uint64_t *nrows, struct h
 	for (uint32_t i = 0; i < reader->nsources && !err; i++) {
 		const struct hd_source *s = &reader->source[i];
 		err = hd_parquet_open(&set->file[i], &reader->arena, s->bytes, s->len, s->name, diag);
-		*nrows += err ? 0 : set->file[i].nrows;
+		if (!err && !hd_add_u64(*nrows, set->file[i].nrows, nrows))
+			err = hd_fail(diag, HD_E_INPUT,
+				"%s: more rows than can be counted: its footer is damaged",
+				s->name);
 	}
 	if (!err && !*nrows)
 		err = hd_fail(diag, HD_E_INPUT, "%s has no row: there is nothing to train on",

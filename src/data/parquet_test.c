@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "data/parquet/codes_int.h"
+#include "data/parquet/page_int.h"
 #include "tests/data_files.h"
 
 /* Files of tests/data/rows were written by pyarrow (tests/torch/rows.py --fixtures): three rows, two row
@@ -45,6 +45,16 @@ static size_t load(const char *name)
 }
 
 static void put_fixture(const char *name) { put_file(&sim.fs, "d/t.parquet", file_bytes, load(name)); }
+
+static size_t store_varint(uint8_t *at, uint64_t v)
+{
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		at[n++] = (uint8_t)(v | 0x80);
+	at[n++] = (uint8_t)v;
+	return n;
+}
 
 static struct hd_data_spec spec_of(void) { return (struct hd_data_spec){ .kind = "parquet",
 	.path = "d/t.parquet",
@@ -188,6 +198,75 @@ static void two_files_are_one_set(void **state)
 	hd_dataset_destroy(set);
 }
 
+/* ---- what no writer says ---- */
+
+/* A page of version 2 whose definition levels would have 2^63 - 1 bytes: one null, if that were believed. */
+static void a_page_with_levels_beyond_its_end_is_damaged(void **state)
+{
+	static const uint8_t bytes[] = { 'P', 'A', 'R', '1', 0x15, 6, 0x15, 4, 0x15, 4, 0x5c, 0x15, 2, 0x35,
+		0, 0x16, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x16, 4, 0x12, 0, 0,
+		1 << 1, 0, 1 << 1, 0 };
+	struct hd_parquet_leaf leaf = { .path = "n", .type = HD_PARQUET_INT32, .max_def = 1, .max_rep = 1 };
+	struct hd_parquet_chunk chunk = { .at = 4, .len = sizeof bytes - 4, .nvalues = 1 };
+	const struct hd_parquet file = { .bytes = bytes, .len = sizeof bytes, .name = "f", .leaf = &leaf,
+		.nleaves = 1, .nrows = 1, .chunk = &chunk, .ngroups = 1 };
+	struct hd_parquet_cursor c = { .file = &file, .leaf = &leaf };
+	struct hd_diag diag = { "" };
+	bool found;
+
+	(void)state;
+	assert_int_equal(hd_parquet_chunk_begin(&c, 0, &diag), HD_OK);
+	assert_int_equal(hd_parquet_page_next(&c, &found, &diag), HD_E_INPUT);
+	CHECK(strstr(diag.text, "the levels of a page are cut off"), "%s", diag.text);
+	hd_parquet_cursor_finish(&c);
+}
+
+/* A footer of `nleaves` columns, "c0" and on, and one row group of no pages; both say `nrows`, under 64. */
+static size_t make_footer(uint8_t *at, uint32_t nleaves, int64_t nrows)
+{
+	const uint8_t rows = (uint8_t)((uint64_t)nrows << 1 ^ (nrows < 0 ? UINT64_MAX : 0));
+	size_t n = 4;
+
+	memcpy(at, "PAR1", 4);
+	at[n++] = 0x29, at[n++] = 0xfc, n += store_varint(at + n, nleaves + 1);
+	at[n++] = 0x48, at[n++] = 1, at[n++] = 'r', at[n++] = 0x15, n += store_varint(at + n, 2 * nleaves);
+	at[n++] = 0;
+	for (uint32_t i = 0; i < nleaves; i++) {
+		char name[16];
+		const size_t len = (size_t)snprintf(name, sizeof name, "c%u", i);
+		at[n++] = 0x15, at[n++] = 2, at[n++] = 0x25, at[n++] = 0, at[n++] = 0x18;
+		at[n++] = (uint8_t)len;
+		memcpy(at + n, name, len);
+		n += len;
+		at[n++] = 0;
+	}
+	at[n++] = 0x16, at[n++] = rows, at[n++] = 0x19, at[n++] = 0x1c, at[n++] = 0x19, at[n++] = 0xfc;
+	n += store_varint(at + n, nleaves);
+	memset(at + n, 0, nleaves);                              /* chunks that say nothing */
+	n += nleaves;
+	at[n++] = 0x26, at[n++] = rows, at[n++] = 0, at[n++] = 0;
+	n += store_le(at + n, n - 4, 4);
+	memcpy(at + n, "PAR1", 4);
+	return n + 4;
+}
+
+static void a_count_of_rows_below_zero_is_damaged(void **state)
+{
+	struct hd_parquet file;
+	struct hd_arena arena;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	hd_arena_init(&arena, 0);
+	size_t len = make_footer(file_bytes, 1, 5);
+	assert_int_equal(hd_parquet_open(&file, &arena, file_bytes, len, "f", &diag), HD_OK);
+	assert_true(file.nrows == 5 && file.ngroups == 1);
+	len = make_footer(file_bytes, 1, -1);
+	assert_int_equal(hd_parquet_open(&file, &arena, file_bytes, len, "f", &diag), HD_E_INPUT);
+	CHECK(strstr(diag.text, "its count of rows"), "%s", diag.text);
+	hd_arena_finish(&arena);
+}
+
 /* ---- encodings by the examples of their description ---- */
 
 /* Encodings.md: 0 to 7 in three bits each are 0x88 0xc6 0xfa; runs say their count twice. */
@@ -237,6 +316,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_not_read_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_file_is_an_error_or_the_same, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_are_one_set, set_up, tear_down),
+		cmocka_unit_test(a_page_with_levels_beyond_its_end_is_damaged),
+		cmocka_unit_test(a_count_of_rows_below_zero_is_damaged),
 		cmocka_unit_test(runs_and_packed_groups_are_mixed),
 		cmocka_unit_test(differences_are_added_up),
 	};

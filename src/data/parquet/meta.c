@@ -309,6 +309,8 @@ static enum hd_err read_footer(struct hd_parquet *f, struct hd_arena *arena, str
 		}
 	if (err || t->bad || !f->nleaves)
 		return err ? err : damaged(f, "its fields", diag);
+	if (f->nrows > INT64_MAX)
+		return damaged(f, "its count of rows", diag);
 	for (uint32_t g = 0; g < f->ngroups; g++) {
 		if (f->group_rows[g] > f->nrows - total)
 			return damaged(f, "its count of rows", diag);

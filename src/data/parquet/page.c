@@ -329,12 +329,13 @@ static enum hd_err take_page2(struct hd_parquet_cursor *c, const struct page_hea
 	struct hd_parquet_bytes from,
 	struct hd_diag *diag)
 {
-	const int64_t levels = h->rep_bytes + h->def_bytes;
 	struct hd_parquet_bytes in = from;
 
-	if (h->rep_bytes < 0 || h->def_bytes < 0 || h->rep_bytes > h->packed || levels > h->packed ||
-		levels > h->unpacked)
+	/* each by itself: their sum might be none */
+	if (h->rep_bytes < 0 || h->def_bytes < 0 || h->rep_bytes > h->packed ||
+		h->def_bytes > h->packed - h->rep_bytes || h->rep_bytes + h->def_bytes > h->unpacked)
 		return damaged(c, "the levels of a page are cut off", diag);
+	const int64_t levels = h->rep_bytes + h->def_bytes;
 	const struct hd_parquet_bytes rep = { from.at, from.at + h->rep_bytes },
 		def = { rep.end, rep.end + h->def_bytes };
 	in.at = def.end;
