@@ -3,20 +3,23 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/grow.h"
 #include "data/rows_int.h"
 
 /* Lines are counted, then read: the arrays that a step reads are taken once, as large as they must be. */
 
-struct jsonl_names { struct hd_row_set *rows; const char **name; uint32_t n; };
+struct jsonl_names { struct hd_row_set *rows; const char **name; uint32_t n, cap; };
 
 static enum hd_err take_name(void *user, const char *name, size_t len, struct hd_diag *diag)
 {
 	struct jsonl_names *names = user;
 
-	if (names->n == HD_ROWS_COLUMNS)
-		return hd_fail(diag, HD_E_INPUT, "%s: an object of more than %d members: put numbers into "
-			"lists",
-			names->rows->reader.source[0].name, HD_ROWS_COLUMNS);
+	enum hd_err err = hd_grow(&names->name, &names->cap, (uint64_t)names->n + 1, sizeof *names->name,
+		"names of members", diag);
+
+	if (err)
+		return err;
 	names->name[names->n] = hd_arena_text(&names->rows->reader.arena, name, len);
 	return names->name[names->n++] ? HD_OK : hd_fail(diag, HD_E_NOMEM,
 		"no memory for the names of members");
@@ -26,8 +29,7 @@ static enum hd_err take_name(void *user, const char *name, size_t len, struct hd
 static enum hd_err read_names(struct hd_row_set *rows, const struct hd_data_spec *spec, struct hd_diag *diag)
 {
 	const struct hd_source *source = &rows->reader.source[0];
-	const char *name[HD_ROWS_COLUMNS];
-	struct jsonl_names names = { .rows = rows, .name = name };
+	struct jsonl_names names = { .rows = rows };
 	struct hd_jsonl jsonl;
 	enum hd_err err;
 
@@ -37,7 +39,10 @@ static enum hd_err read_names(struct hd_row_set *rows, const struct hd_data_spec
 	err = hd_jsonl_more(&jsonl) ? hd_jsonl_next(&jsonl, NULL, diag) : hd_fail(diag, HD_E_INPUT,
 		"%s has blank lines alone: there is nothing to train on", source->name);
 	hd_jsonl_finish(&jsonl);
-	return err ? err : hd_rows_names(rows, spec, name, names.n, source->name, diag);
+	if (!err)
+		err = hd_rows_names(rows, spec, names.name, names.n, source->name, diag);
+	hd_free(names.name);
+	return err;
 }
 
 /* Lines that are not blank; no text reaches over the end of one. */

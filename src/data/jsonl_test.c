@@ -301,6 +301,7 @@ static void what_does_not_fit_is_refused_with_its_place(void **state)
 		{ "{\"x\":[1,300],\"label\":0}", "\"x\": token 2 is 300, the model knows tokens from 0 to 255", 4, 0, true },
 		{ "{\"x\":[0.5],\"label\":0}", "\"x\": a number with a fraction is no token", 4, 0, true },
 		{ "{\"x\":3,\"z\":4,\"label\":0}", "has 2 numbers for \"x\", the model reads 4 tokens", 4, 0, true },
+		{ "{\"x\":1,\"x\":2,\"label\":0}", "d/t.jsonl: two columns are called \"x\"", 0, 0, false },
 		{ "{\"x\":[[1]],\"label\":0}", "\"x\": lists in a list are no tokens", 4, 0, true },
 	};
 
@@ -323,6 +324,31 @@ static void what_does_not_fit_is_refused_with_its_place(void **state)
 		"mean text?");
 }
 
+/* Of more members than a row may have those of use are named. */
+static void one_of_many_members_is_found(void **state)
+{
+	static const char *const columns[] = { "m390" };
+	static char text[1 << 13];
+	struct hd_data_spec spec = spec_of();
+	size_t n = 0;
+	float x;
+	int32_t y;
+
+	(void)state;
+	for (int i = 0; i < 400; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s\"m%d\":%d", i ? "," : "{", i, i);
+	snprintf(text + n, sizeof text - n, "}\n");
+	put_text(&sim.fs, "d/t.jsonl", text);
+	check_refused(&sim.fs, spec, HD_E_INPUT, "more than 255 columns: name those of use in data.columns");
+	spec.column = columns;
+	spec.ncolumns = 1;
+	spec.label = "m380";
+	struct hd_dataset *set = open_set(&sim.fs, spec);
+	read_sample(set, 0, 0, &x, &y);
+	assert_true(x == 390.0f && y == 380);
+	hd_dataset_destroy(set);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +360,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(texts_are_bytes_with_a_class_or_a_next_one, set_up,
 		tear_down),
 		cmocka_unit_test_setup_teardown(tokens_may_have_labels_of_their_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_of_many_members_is_found, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(targets_are_numbers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused_with_its_place, set_up,
 		tear_down),

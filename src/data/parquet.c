@@ -12,12 +12,13 @@ static enum hd_err take_names(struct hd_row_set *rows, const struct hd_data_spec
 	const struct hd_parquet *file,
 	struct hd_diag *diag)
 {
-	const char *name[HD_ROWS_COLUMNS + 1];
-	uint32_t n = 0;
+	const char **name = hd_arena_take(&rows->reader.arena, file->nleaves, sizeof *name);
 
-	for (uint32_t i = 0; i < file->nleaves && n <= HD_ROWS_COLUMNS; i++)
-		name[n++] = file->leaf[i].path;
-	return hd_rows_names(rows, spec, name, n, file->name, diag);
+	if (!name)
+		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for the names of its columns", file->name);
+	for (uint32_t i = 0; i < file->nleaves; i++)
+		name[i] = file->leaf[i].path;
+	return hd_rows_names(rows, spec, name, file->nleaves, file->name, diag);
 }
 
 static enum hd_err open_files(struct parquet_set *set, uint64_t *nrows, struct hd_diag *diag)

@@ -267,6 +267,24 @@ static void a_count_of_rows_below_zero_is_damaged(void **state)
 	hd_arena_finish(&arena);
 }
 
+/* Of more columns than a row may have those of use are named: it is found, and has no pages here. */
+static void one_of_many_columns_is_found(void **state)
+{
+	static const char *const columns[] = { "c399" }, *const none[] = { "c400" };
+	struct hd_data_spec spec = spec_of();
+
+	(void)state;
+	put_file(&sim.fs, "d/t.parquet", file_bytes, make_footer(file_bytes, 400, 1));
+	check_refused(&sim.fs, spec, HD_E_INPUT, "more than 255 columns: name those of use in data.columns");
+	spec.column = columns;
+	spec.ncolumns = 1;
+	spec.label = "c398";
+	check_refused(&sim.fs, spec, HD_E_INPUT,
+		"column \"c399\", row group 0: its pages lie in another file");
+	spec.column = none;
+	check_refused(&sim.fs, spec, HD_E_INPUT, "there is no \"c400\", which data.columns names");
+}
+
 /* ---- encodings by the examples of their description ---- */
 
 /* Encodings.md: 0 to 7 in three bits each are 0x88 0xc6 0xfa; runs say their count twice. */
@@ -318,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_files_are_one_set, set_up, tear_down),
 		cmocka_unit_test(a_page_with_levels_beyond_its_end_is_damaged),
 		cmocka_unit_test(a_count_of_rows_below_zero_is_damaged),
+		cmocka_unit_test_setup_teardown(one_of_many_columns_is_found, set_up, tear_down),
 		cmocka_unit_test(runs_and_packed_groups_are_mixed),
 		cmocka_unit_test(differences_are_added_up),
 	};

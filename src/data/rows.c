@@ -51,12 +51,15 @@ static const char *find_label(const struct hd_data_spec *spec, const char *const
 	return n ? names[n - 1] : NULL;
 }
 
-static enum hd_err add_name(struct hd_row_set *rows, const char *name, const char *file, struct hd_diag *diag)
+/* `by_job`: it stands in the job, else in the file alone. */
+static enum hd_err add_name(struct hd_row_set *rows, const char *name, bool by_job, const char *file,
+	struct hd_diag *diag)
 {
 	for (uint32_t i = 0; i < rows->nnames; i++)
 		if (!strcmp(rows->name[i], name))
-			return hd_fail(diag, HD_E_INVAL, "data.columns, data.label: \"%.60s\" is named twice",
-				name);
+			return by_job ? hd_fail(diag, HD_E_INVAL,
+				"data.columns, data.label: \"%.60s\" is named twice", name) :
+				hd_fail(diag, HD_E_INPUT, "%s: two columns are called \"%.60s\"", file, name);
 	if (rows->nnames == HD_ROWS_COLUMNS)
 		return hd_fail(diag, HD_E_INPUT, "%s: more than %d columns: name those of use in "
 			"data.columns, or "
@@ -87,15 +90,15 @@ enum hd_err hd_rows_names(struct hd_row_set *rows, const struct hd_data_spec *sp
 
 	for (uint32_t i = 0; i < spec->ncolumns && !err; i++)
 		if (!(err = check_name(names, n, spec->column[i], "data.columns", file, diag)))
-			err = add_name(rows, spec->column[i], file, diag);
+			err = add_name(rows, spec->column[i], true, file, diag);
 	for (uint32_t i = 0; i < n && !spec->ncolumns && !err; i++)
 		if (!label || strcmp(names[i], label) != 0)
-			err = add_name(rows, names[i], file, diag);
+			err = add_name(rows, names[i], false, file, diag);
 	rows->ncolumns = rows->nnames;
 	if (!err && !rows->ncolumns)
 		err = hd_fail(diag, HD_E_INPUT, "%s has nothing but the label", file);
 	if (!err && label && !(err = check_name(names, n, label, "data.label", file, diag)))
-		err = add_name(rows, label, file, diag);
+		err = add_name(rows, label, true, file, diag);
 	return err;
 }
 
