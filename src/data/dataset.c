@@ -220,7 +220,11 @@ enum hd_err hd_field_add(struct hd_reader *reader, const char *name, enum hd_dty
 	struct hd_field *field = &set->field[set->nfields];
 	uint64_t bytes = hd_dtype_bytes(dtype);
 
-	assert(set->nfields < HD_MAX_FIELDS && rank <= HD_MAX_DIMS);
+	assert(set->nfields < HD_MAX_FIELDS);
+	if (rank > HD_MAX_DIMS)
+		return hd_fail(diag, HD_E_INPUT,
+			"a sample's \"%s\" would have the shape %s: at most %d extents", name,
+			hd_dims_text(rank, dim).at, HD_MAX_DIMS);
 	for (uint32_t i = 0; i < rank; i++)
 		if (dim[i] < 1 || !hd_mul_u64(bytes, (uint64_t)dim[i], &bytes) || bytes > HD_MAX_SAMPLE_BYTES)
 			return hd_fail(diag, HD_E_INPUT,

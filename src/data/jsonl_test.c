@@ -301,6 +301,7 @@ static void what_does_not_fit_is_refused_with_its_place(void **state)
 		{ "{\"x\":[1,300],\"label\":0}", "\"x\": token 2 is 300, the model knows tokens from 0 to 255", 4, 0, true },
 		{ "{\"x\":[0.5],\"label\":0}", "\"x\": a number with a fraction is no token", 4, 0, true },
 		{ "{\"x\":3,\"z\":4,\"label\":0}", "has 2 numbers for \"x\", the model reads 4 tokens", 4, 0, true },
+		{ "{\"x\":1,\"label\":[[[[[[[1]]]]]]]}", "a sample's \"y\" would have the shape [1,1,1,1,1,1,1]: at most 6 extents", 0, 0, false },
 		{ "{\"x\":1,\"x\":2,\"label\":0}", "d/t.jsonl: two columns are called \"x\"", 0, 0, false },
 		{ "{\"x\":[[1]],\"label\":0}", "\"x\": lists in a list are no tokens", 4, 0, true },
 	};
