@@ -15,6 +15,8 @@
 
 /* One conversion: rows of `forms` are what kinds there are. */
 struct conversion {
+	struct hd_convert own;            /* without slashes at the end of its path */
+	char out[HD_PATH_CAP];
 	const struct hd_convert *how;
 	const struct hd_dataset *set;
 	struct hd_fs *fs;
@@ -36,6 +38,14 @@ static enum hd_err unfit(const struct conversion *c, const char *why, struct hd_
 static enum hd_err read_one(const struct conversion *c, uint64_t i, struct hd_diag *diag)
 {
 	return c->set->ops->read(c->set, c->how->split, i, c->field, diag);
+}
+
+static enum hd_err stopped(const struct conversion *c, struct hd_diag *diag)
+{
+	const enum hd_err stop = hd_stop_err(hd_signal_stop());
+
+	return stop ? hd_fail(diag, stop, "stopped: %s is not written, nor is anything left of it",
+		c->how->out) : HD_OK;
 }
 
 /* ---- npy ---- */
@@ -154,7 +164,6 @@ static enum hd_err look_at_tokens(struct conversion *c, uint64_t i, struct hd_di
 	return follows ? HD_OK : unfit(c, "its samples are no row of tokens that was cut up", diag);
 }
 
-/* All of them are looked at before the first is written: whether they are one row, and how wide they are. */
 static enum hd_err tokens_fit(const struct conversion *c, struct hd_diag *diag)
 {
 	const struct hd_field *x = &c->set->field[0], *y = &c->set->field[1];
@@ -164,12 +173,13 @@ static enum hd_err tokens_fit(const struct conversion *c, struct hd_diag *diag)
 		HD_OK : unfit(c, "a sample is no row of tokens with a label each", diag);
 }
 
+/* All of them are looked at before the first is written: whether they are one row, and how wide they are. */
 static enum hd_err tokens_begin(struct conversion *c, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
 
 	for (uint64_t i = 0; i < c->n && !err; i++)
-		if (!(err = read_one(c, i, diag)))
+		if (!(err = stopped(c, diag)) && !(err = read_one(c, i, diag)))
 			err = look_at_tokens(c, i, diag);
 	return err ? err : hd_token_out_begin(&c->tokens, c->fs, c->how->out, NULL, c->most > UINT16_MAX ? 4 :
 		2, diag);
@@ -213,15 +223,11 @@ static const struct convert_form {
 
 static enum hd_err put_all(const struct convert_form *form, struct conversion *c, struct hd_diag *diag)
 {
-	enum hd_err err = HD_OK, stop;
+	enum hd_err err = HD_OK;
 
-	for (uint64_t i = 0; i < c->n && !err; i++) {
-		if ((stop = hd_stop_err(hd_signal_stop())))
-			return hd_fail(diag, stop, "stopped: %s is not written, nor is anything left of it",
-				c->how->out);
-		if (!(err = read_one(c, i, diag)))
+	for (uint64_t i = 0; i < c->n && !err; i++)
+		if (!(err = stopped(c, diag)) && !(err = read_one(c, i, diag)))
 			err = form->put(c, i, diag);
-	}
 	return err;
 }
 
@@ -254,6 +260,23 @@ static enum hd_err run_form(const struct convert_form *form, struct conversion *
 	return err ? err : ended;
 }
 
+static enum hd_err take_name(struct conversion *c, const struct hd_convert *how, struct hd_diag *diag)
+{
+	size_t len = strlen(how->out);
+
+	while (len > 1 && how->out[len - 1] == '/')
+		len--;
+	if (!len)
+		return hd_fail(diag, HD_E_INVAL, "the output has no name");
+	if (len >= sizeof c->out)
+		return hd_fail(diag, HD_E_INVAL, "the path of the output is longer than %d bytes",
+			HD_PATH_CAP);
+	memcpy(c->out, how->out, len);
+	c->own = (struct hd_convert){ how->to, c->out, how->split };
+	c->how = &c->own;
+	return HD_OK;
+}
+
 enum hd_err hd_convert(const struct hd_convert *how, const struct hd_dataset *set, struct hd_fs *fs,
 	struct hd_convert_report *report, struct hd_diag *diag)
 {
@@ -263,14 +286,14 @@ enum hd_err hd_convert(const struct hd_convert *how, const struct hd_dataset *se
 	if (!c)
 		return hd_fail(diag, HD_E_NOMEM, "no memory to convert samples");
 	memset(c, 0, sizeof *c);
-	c->how = how;
 	c->set = set;
 	c->fs = fs;
 	c->n = set->split[how->split].count;
 	while (form < forms + sizeof forms / sizeof *forms && strcmp(form->kind, how->to) != 0)
 		form++;
 	assert(form < forms + sizeof forms / sizeof *forms);
-	const enum hd_err err = run_form(form, c, diag);
+	enum hd_err err = take_name(c, how, diag);
+	err = err ? err : run_form(form, c, diag);
 	*report = (struct hd_convert_report){ c->n, c->n * (set->field[0].sample_bytes +
 		(set->nfields > 1 ? set->field[1].sample_bytes : 0)) };
 	hd_free(c);

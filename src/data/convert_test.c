@@ -1,6 +1,7 @@
 #include "data/convert.h"
 
 #include "sys/signal.h"
+#include "data/out_file.h"
 #include "data/record.h"
 #include "tests/data_files.h"
 
@@ -166,6 +167,71 @@ static void a_request_to_stop_leaves_nothing(void **state)
 	hd_dataset_destroy(set);
 }
 
+/* A folder has the name by now: the rename at the end fails. */
+static void a_file_that_gets_no_name_is_not_left(void **state)
+{
+	struct hd_out_file out;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	put_folder(&sim.fs, "d/o");
+	assert_int_equal(hd_out_file_begin(&out, &sim.fs, "d/o", &diag), HD_OK);
+	assert_int_not_equal(hd_out_file_end(&out, true, &diag), HD_OK);
+	CHECK(strstr(diag.text, "cannot rename d/o.tmp to d/o"), "%s", diag.text);
+	assert_false(exists("d/o.tmp"));
+}
+
+static void a_folder_may_be_named_with_a_slash(void **state)
+{
+	struct hd_dataset *set = open_set(&sim.fs, spec_of("jsonl", "d/t.jsonl"));
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	CHECK(!convert(set, "npy", "d/o//", &diag), "%s", diag.text);
+	struct hd_dataset *copy = open_set(&sim.fs, spec_of("npy", "d/o"));
+	check_same(set, copy);
+	assert_false(exists("d/o.tmp"));
+	hd_dataset_destroy(copy);
+	diag.text[0] = 0;
+	assert_int_equal(convert(set, "npy", "d/o/", &diag), HD_E_EXISTS);
+	diag.text[0] = 0;
+	assert_int_equal(convert(set, "records", "", &diag), HD_E_INVAL);
+	CHECK(strstr(diag.text, "the output has no name"), "%s", diag.text);
+	hd_dataset_destroy(set);
+}
+
+/* A set whose reads are counted. */
+static const struct hd_dataset *counted;
+static uint64_t nreads;
+
+static enum hd_err read_counted(const struct hd_dataset *set, uint32_t split, uint64_t index,
+	void *const *out, struct hd_diag *diag)
+{
+	(void)set;
+	nreads++;
+	return counted->ops->read(counted, split, index, out, diag);
+}
+
+/* All are looked at before the first is written: that takes as long. */
+static void tokens_that_are_looked_at_stop_too(void **state)
+{
+	static const struct hd_reader_ops ops = { .name = "counted", .read = read_counted };
+	struct hd_dataset *set = open_set(&sim.fs, stream_of("text", "d/t.txt")), copy = *set;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	counted = set;
+	copy.ops = &ops;
+	hd_signal_stop_set(HD_STOP_INTERRUPT);
+	assert_int_equal(convert(&copy, "tokens", "d/o", &diag), HD_E_INTERRUPT);
+	CHECK(strstr(diag.text, "d/o is not written, nor is anything left of it"), "%s", diag.text);
+	assert_int_equal(nreads, 0);
+	hd_signal_stop_set(HD_STOP_NONE);
+	assert_int_equal(convert(&copy, "tokens", "d/o", &diag), HD_OK);
+	assert_int_equal(nreads, 2 * set->count);
+	hd_dataset_destroy(set);
+}
+
 static void what_another_writes_is_left_to_it(void **state)
 {
 	struct hd_dataset *set = open_set(&sim.fs, spec_of("jsonl", "d/t.jsonl"));
@@ -197,6 +263,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_copy_has_the_same_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_kind_cannot_hold_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_request_to_stop_leaves_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_gets_no_name_is_not_left, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_folder_may_be_named_with_a_slash, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(tokens_that_are_looked_at_stop_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_another_writes_is_left_to_it, set_up, tear_down),
 	};
 

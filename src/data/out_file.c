@@ -40,8 +40,8 @@ enum hd_err hd_out_file_end(struct hd_out_file *out, bool keep, struct hd_diag *
 		err = hd_file_sync(&out->file, diag);
 	enum hd_err closed = hd_file_close(&out->file, err ? NULL : diag);
 	err = err ? err : closed;
-	if (!err && keep)
-		return hd_fs_rename(fs, out->temporary, out->path, diag);
+	if (!err && keep && !(err = hd_fs_rename(fs, out->temporary, out->path, diag)))
+		return HD_OK;
 	enum hd_err gone = hd_fs_unlink(fs, out->temporary, NULL);
 	return err ? err : gone;
 }
