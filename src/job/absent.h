@@ -7,7 +7,6 @@
  * keys.h. */
 A("job", "priority", NULL)          A("job", "deadline", NULL)
 A("job", "reduction", "fast")       A("job", "reduction", "exact")
-A("model", "loss", "bce")
 A("data", "kind", "tar")
 A("data", "index", NULL)            A("data", "reader", NULL)
 A("optim", "update", "custom")
