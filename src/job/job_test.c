@@ -452,7 +452,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ "data: {augment: flip}\n", "tiny.yaml:1:17: data.augment takes a list: write it as [...]" },
 	{ "data: {augment: [{crop: 4, flip: 1}]}\n", "tiny.yaml:1:17: data.augment takes names, or a name and its numbers: [flip, {crop: 4}]" },
 	{ "data: {augment: [{crop: four}]}\n", "tiny.yaml:1:17: data.augment: \"four\" is not a number" },
-	{ "data: {augment: [{crop: []}]}\n", "tiny.yaml:1:17: data.augment: a list of numbers has 1 to 16 of them" },
+	{ "data: {augment: [{crop: []}]}\n", "tiny.yaml:1:17: data.augment: a list of numbers has 1 to 1024 of them" },
 	{ "data: {augment: [{normalize: {}}]}\n", "tiny.yaml:1:17: data.augment: normalize has 1 to 8 parameters" },
 	{ "data: {kind: tar}\n", "tiny.yaml:1:14: data.kind: tar is not available in this build; use idx, cifar, csv, jsonl, parquet, text, tokens, npy, images, webdataset, records, graph, synthetic" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:mlp}\ndata: {kind: synthetic, split: {valid: 0.5}}\nbatch: {global: 64}\n",
