@@ -231,7 +231,14 @@ static void a_file_that_changed_or_is_gone_ends_the_reading(void **state)
 	struct hd_diag diag = { "" };
 
 	(void)state;
-	put_image(fs, "data/cow/1.png", "la.png");
+	uint8_t bytes[2000];                          /* as long as it was, with another last byte */
+	struct hd_file file = { 0 };
+	size_t len = 0;
+	assert_int_equal(hd_file_open(fs, "data/cow/1.png", HD_OPEN_READ, &file, &diag), HD_OK);
+	assert_int_equal(hd_file_read(&file, bytes, sizeof bytes, &len, &diag), HD_OK);
+	assert_int_equal(hd_file_close(&file, &diag), HD_OK);
+	bytes[len - 1] ^= 1;
+	put_file(fs, "data/cow/1.png", bytes, len);
 	assert_int_equal(hd_dataset_read(set, 0, 3, HD_NO_EPOCH, out, &diag), HD_E_INTEGRITY);
 	CHECK(strstr(diag.text, "data/cow/1.png is not what it was"), "%s", diag.text);
 	diag.text[0] = '\0';
