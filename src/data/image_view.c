@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "base/alloc.h"
-#include "data/image.h"
 #include "data/reader_int.h"
 #include "data/resample.h"
 
@@ -60,6 +59,17 @@ static struct hd_resample window_of(const struct hd_image_view *view, const stru
 	return to;
 }
 
+enum hd_err hd_image_view_fits(const struct hd_image_view *view, const struct hd_image *image,
+	const char *name, struct hd_diag *diag)
+{
+	const uint64_t w = image->width, h = image->height, longer = w > h ? w : h, shorter = w > h ? h : w;
+
+	return view->size * longer / shorter <= INT32_MAX ? HD_OK : hd_fail(diag, HD_E_INPUT,
+		"%s has %u x %u pixels: with %u on the shorter side the longer one would have %llu: leave it "
+		"out, cut it, or set data.fit stretch", name, image->width, image->height, view->size,
+		(unsigned long long)(view->size * longer / shorter));
+}
+
 static enum hd_err bring_to_size(const struct hd_image_view *view, const struct hd_image *image,
 	const uint8_t *pixel, const struct hd_augment_draw *part, uint8_t *out, struct hd_diag *diag)
 {
@@ -88,6 +98,7 @@ enum hd_err hd_image_view_pixels(const struct hd_image_view *view, const uint8_t
 {
 	struct hd_image image;
 	enum hd_err err = hd_image_look(bytes, len, name, &image, diag);
+	err = err ? err : hd_image_view_fits(view, &image, name, diag);
 	uint8_t *all = err ? NULL : hd_alloc(hd_image_bytes(&image));
 
 	if (err)

@@ -12,6 +12,7 @@
 #define HD_DATA_IMAGE_VIEW_H
 
 #include "data/augment.h"
+#include "data/image.h"
 
 struct hd_image_view {
 	uint32_t channels, height, width;        /* of the model */
@@ -26,6 +27,9 @@ static inline size_t hd_image_view_bytes(const struct hd_image_view *view)
 {
 	return (size_t)view->channels * view->height * view->width;
 }
+/* HD_E_INPUT: so long and narrow that its longer side would not be counted in 31 bits. */
+HD_MUST_USE enum hd_err hd_image_view_fits(const struct hd_image_view *view, const struct hd_image *image,
+	const char *name, struct hd_diag *diag);
 /* pixel[height][width][channels]. `part`: 2; NULL: 1. */
 HD_MUST_USE enum hd_err hd_image_view_pixels(const struct hd_image_view *view, const uint8_t *bytes, size_t
 	len,

@@ -117,6 +117,8 @@ static enum hd_err learn(struct hd_image_set *set, struct hd_image_item *item, s
 		err = hd_fail(diag, HD_E_INPUT, "%s changes while it is read", path);
 	if (!err)
 		err = hd_image_look(bytes, len, path, &image, diag);
+	if (!err)
+		err = hd_image_view_fits(&set->view, &image, path, diag);
 	if (!err) {
 		item->len = len;
 		item->crc = hd_crc32c(0, bytes, len);

@@ -220,6 +220,27 @@ static void what_a_folder_or_a_list_gets_wrong_is_one_line(void **state)
 	}
 }
 
+/* The head of a PNG of 2^26 x 1 pixels, and as many bytes as they need: as wide as 2^38 at data.size 4096. */
+static void an_image_of_one_row_is_refused_when_it_is_opened(void **state)
+{
+	static uint8_t png[8200] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H', 'D',
+		'R', 4, 0, 0, 0, 0, 0, 0, 1, 1, 0 };
+	struct hd_fs *fs = make_folder();
+	struct hd_data_spec spec = spec_of("data");
+	struct hd_dataset *set = NULL;
+	struct hd_diag diag = { "" };
+
+	(void)state;
+	put_file(fs, "data/cow/3.png", png, sizeof png);
+	spec.size = 4096;
+	assert_int_equal(hd_dataset_open(&set, &spec, fs, &diag), HD_E_INPUT);
+	CHECK(strstr(diag.text, "data/cow/3.png has 67108864 x 1 pixels"), "%s", diag.text);
+	spec.size = 0;
+	spec.stretch = true;
+	hd_dataset_destroy(open_ok(fs, &spec));
+	hd_fs_sim_finish(&sim);
+}
+
 static void a_file_that_changed_or_is_gone_ends_the_reading(void **state)
 {
 	struct hd_fs *fs = make_folder();
@@ -288,6 +309,7 @@ int main(void)
 		cmocka_unit_test(folders_of_splits_are_those_splits),
 		cmocka_unit_test(a_list_is_its_rows_whatever_its_form),
 		cmocka_unit_test(what_a_folder_or_a_list_gets_wrong_is_one_line),
+		cmocka_unit_test(an_image_of_one_row_is_refused_when_it_is_opened),
 		cmocka_unit_test(a_file_that_changed_or_is_gone_ends_the_reading),
 		cmocka_unit_test(a_part_is_of_the_stored_image_and_keyed),
 	};
