@@ -45,6 +45,12 @@ def act(at, x):
         'abs': torch.abs,
         'recip': torch.reciprocal,
         'square': torch.square,
+        'sin': torch.sin,
+        'cos': torch.cos,
+        'atan': torch.atan,
+        'floor': torch.floor,
+        'ceil': torch.ceil,
+        'round': torch.round,
         'pow': lambda v: torch.pow(v, a),
     }.get(at['act'], getattr(F, at['act'], None))(x)
 

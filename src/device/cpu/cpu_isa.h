@@ -26,7 +26,8 @@ const struct hd_cpu_isa *hd_cpu_isa_of(const char *path);        /* for tests */
 
 enum hd_cpu_math { HD_MATH_EXP, HD_MATH_LOG, HD_MATH_TANH, HD_MATH_SIGMOID, HD_MATH_GELU_GATE,
 	HD_MATH_LOG_ANY, HD_MATH_EXPM1,
-	HD_MATH_SOFTPLUS, HD_MATH_ERF, HD_MATH_NORMAL, HD_MATH_POW, HD_NMATHS };
+	HD_MATH_SOFTPLUS, HD_MATH_ERF, HD_MATH_NORMAL, HD_MATH_POW, HD_MATH_SIN,
+	HD_MATH_COS, HD_MATH_ATAN, HD_NMATHS };
 
 /* For rows that need no preparation. */
 enum hd_err hd_cpu_prepare_none(const struct hd_call *call, void **prepared, struct hd_diag *diag);

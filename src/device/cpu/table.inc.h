@@ -40,6 +40,9 @@ static inline void math_unit(int function, const float in[HD_UNIT], float out[HD
 	case HD_MATH_ERF:       x = vf_erf(x); break;
 	case HD_MATH_NORMAL:    x = vf_normal(x); break;
 	case HD_MATH_POW:       x = vf_pow(x, vf_set(2.5f)); break;
+	case HD_MATH_SIN:       x = vf_sin(x); break;
+	case HD_MATH_COS:       x = vf_cos(x); break;
+	case HD_MATH_ATAN:      x = vf_atan(x); break;
 	case HD_NMATHS:         break;
 	}
 	vf_store(out, x);

@@ -1,9 +1,9 @@
-/* vmath.h -- exponential, logarithm, power, tanh, sigmoid, the error function and the gates
- * of gelu of sixteen floats: polynomials of our own, since the libm of two machines may
- * differ in the last bit.
+/* vmath.h -- exponential, logarithm, power, tanh, sigmoid, the error function, the gates of gelu, sine,
+ * cosine, the inverse tangent and rounding of sixteen floats: polynomials of our own, since the libm of two
+ * machines may differ in the last bit.
  *
  * 1. Errors against f64, bounded by vmath_test.c: exp, log and pow 1 ulp, tanh 2, sigmoid,
- *    erf and softplus 3, normal (the gate of gelu_erf) 5, expm1 2.
+ *    erf and softplus 3, normal (the gate of gelu_erf) 5, expm1 2, sin and cos 2, atan 3.
  *    The gate of gelu 2 ulp for positive x; 12 down to x = -2.5, since an error of v
  *    becomes a relative one of e^v (and the gate is below 1e-2 there).
  * 2. What is no number stays no number. exp gives 0 below -87.336 (no subnormal
@@ -243,5 +243,81 @@ static __attribute__((noinline, unused)) struct vf vf_pow(struct vf x, struct vf
 		base[i] = one_pow(base[i], by[i]);
 	return vf_load(base);
 }
+
+/* What is left of x after whole turns of 2 pi, beyond where n pi/2 in three floats is exact enough. fmod is
+ * exact, with the bits of every machine; the rounding of 2 pi is what the result has of error. */
+static __attribute__((noinline, unused)) struct vf vf_turned_back(struct vf x)
+{
+	float angle[HD_UNIT];
+
+	vf_store(angle, x);
+	for (int i = 0; i < HD_UNIT; i++)
+		if (angle[i] > 0x1p15f || angle[i] < -0x1p15f)
+			angle[i] = (float)__builtin_fmod((double)angle[i], 6.28318530717958647693);
+	return vf_load(angle);
+}
+
+/* sin(x + quarter pi/2): x = n pi/2 + r, and the polynomial of sine or of cosine of r in [-pi/4, pi/4] with
+ * the sign of the quadrant. Polynomials: Cephes (sinf, cosf); pi/2 in three parts: Cody and Waite. */
+HD_INLINE struct vf vf_wave(struct vf x, int32_t quarter)
+{
+	const struct vf magic = vf_set(0x1.8p23f), one = vf_set(1.0f);
+	x = vf_turned_back(x);
+	struct vf t = vf_fma(x, vf_set(0x1.45f306p-1f), magic), n = vf_sub(t, magic);
+	struct vf r = vf_fma(n, vf_set(-0x1.921fb6p+0f), x);
+	r = vf_fma(n, vf_set(0x1.777a5cp-25f), r);
+	r = vf_fma(n, vf_set(0x1.ee59dap-50f), r);
+	struct vf rr = vf_mul(r, r);
+	struct vf s = vf_fma(vf_fma(vf_set(-1.9515295891e-4f), rr, vf_set(8.3321608736e-3f)), rr,
+		vf_set(-1.6666654611e-1f));
+	struct vf c = vf_fma(vf_fma(vf_set(2.443315711809948e-5f), rr, vf_set(-1.388731625493765e-3f)), rr,
+		vf_set(4.166664568298827e-2f));
+	s = vf_fma(vf_mul(s, rr), r, r);
+	c = vf_fma(vf_mul(c, rr), rr, vf_fma(rr, vf_set(-0.5f), one));
+	struct vi turn = vi_add(vf_bits(t), vi_set(quarter));
+	struct vm even = vi_eq(vi_and(turn, vi_set(1)), vi_set(0)),
+		minus = vi_eq(vi_and(turn, vi_set(2)), vi_set(2));
+	struct vf y = vf_select(even, s, c);
+	y = vi_float_of(vi_xor(vf_bits(y), vi_where(minus, vi_set(INT32_MIN))));
+	return vf_select(vf_lt(vf_abs(x), vf_set(__builtin_inff())), y, vf_sub(x, x));
+}
+HD_INLINE struct vf vf_sin(struct vf x) { return vf_select(vf_eq(x, vf_set(0.0f)), x, vf_wave(x, 0)); }
+HD_INLINE struct vf vf_cos(struct vf x) { return vf_wave(x, 1); }
+
+/* Beyond tan(pi/8) by the angle that is left to pi/4 or pi/2. Polynomial: Cephes (atanf). */
+HD_INLINE struct vf vf_atan(struct vf x)
+{
+	static const float coeff[] = { 8.05374449538e-2f, -1.38776856032e-1f, 1.99777106478e-1f,
+		-3.33329491539e-1f };
+	const struct vf one = vf_set(1.0f), zero = vf_set(0.0f);
+	struct vf a = vf_abs(x);
+	struct vm far = vf_lt(vf_set(0x1.3504f4p+1f), a), mid = vf_lt(vf_set(0x1.a8279ap-2f), a);
+	struct vf from = vf_select(far, vf_set(0x1.921fb6p+0f), vf_select(mid, vf_set(0x1.921fb6p-1f), zero));
+	struct vf lost = vf_select(far, vf_set(-0x1.777a5cp-25f),
+		vf_select(mid, vf_set(-0x1.777a5cp-26f), zero));
+	struct vf z = vf_select(far, vf_div(vf_set(-1.0f), a),
+		vf_select(mid, vf_div(vf_sub(a, one), vf_add(a, one)), a));
+	struct vf zz = vf_mul(z, z), p = vf_set(coeff[0]);
+
+	for (int i = 1; i < 4; i++)
+		p = vf_fma(p, zz, vf_set(coeff[i]));
+	struct vf y = vf_add(from, vf_add(vf_fma(vf_mul(p, zz), z, z), lost));
+	return vf_select(vf_eq(x, x), vf_signed(y, x), x);
+}
+
+/* To the nearest whole number, of two the even one: adding 2^23 leaves no places behind the point. */
+HD_INLINE struct vf vf_round(struct vf x)
+{
+	const struct vf magic = vf_set(0x1p23f);
+	struct vf a = vf_abs(x), whole = vf_sub(vf_add(a, magic), magic);
+
+	return vf_select(vf_lt(a, magic), vf_signed(whole, x), x);
+}
+HD_INLINE struct vf vf_floor(struct vf x)
+{
+	struct vf y = vf_round(x);
+	return vf_signed(vf_sub(y, vf_select(vf_lt(x, y), vf_set(1.0f), vf_set(0.0f))), x);
+}
+HD_INLINE struct vf vf_ceil(struct vf x) { return vf_neg(vf_floor(vf_neg(x))); }
 
 #endif

@@ -26,6 +26,9 @@ static const struct math_range { int function; const char *name; double (*oracle
 	{ HD_MATH_ERF,       "erf",       erf,       -20.0f,   20.0f,    3 },
 	{ HD_MATH_NORMAL,    "normal",    normal,    -12.5f,   20.0f,    5 },
 	{ HD_MATH_POW,       "pow 2.5",   pow_half5, 1e-15f,   2e15f,    1 },
+	{ HD_MATH_SIN,       "sin",       sin,       -32768.0f, 32768.0f, 2 },
+	{ HD_MATH_COS,       "cos",       cos,       -32768.0f, 32768.0f, 2 },
+	{ HD_MATH_ATAN,      "atan",      atan,      -3.4e38f, 3.4e38f,  3 },
 };
 enum { NRANGES = sizeof ranges / sizeof ranges[0], STRIDE = 997 };
 
@@ -114,6 +117,12 @@ static void edges_are_exact(void **state)
 	assert_true(at(HD_MATH_NORMAL, INFINITY) == 1.0f);
 	assert_true(at(HD_MATH_POW, 4.0f) == 32.0f);
 	assert_true(isnan(at(HD_MATH_POW, -4.0f)));
+	assert_true(at(HD_MATH_SIN, 0.0f) == 0.0f && !signbit(at(HD_MATH_SIN, 0.0f)));
+	assert_true(signbit(at(HD_MATH_SIN, -0.0f)));
+	assert_true(at(HD_MATH_COS, 0.0f) == 1.0f);
+	assert_true(isnan(at(HD_MATH_SIN, INFINITY)) && isnan(at(HD_MATH_COS, -INFINITY)));
+	assert_true(at(HD_MATH_ATAN, INFINITY) == (float)acos(0.0));
+	assert_true(at(HD_MATH_ATAN, -INFINITY) == (float)-acos(0.0));
 	for (int f = 0; f < HD_NMATHS; f++)
 		CHECK(isnan(at(f, NAN)), "function %d", f);
 }
