@@ -88,6 +88,27 @@ static void conv64(const struct hd_node *n, const struct shape64 *s, const struc
 	}
 }
 
+/* By what is read: element p of dy goes to p stride + r dilation - pad. */
+static void conv_dx64(const struct hd_node *n, const struct shape64 *s, const struct shape64 *y, double **in,
+	double **out)
+{
+	const int32_t *a = n->attr.i;
+	const int64_t *dy = s[0].dim, *w = s[1].dim, each = w[0] / (y->dim[1] / w[1]);
+
+	for (int64_t e = 0; e < s[0].elems; e++) {
+		int64_t q = e % dy[3], p = e / dy[3] % dy[2], k = e / (dy[3] * dy[2]) % dy[1],
+			img = e / (dy[3] * dy[2] * dy[1]);
+		for (int64_t t = 0; t < w[1] * w[2] * w[3]; t++) {
+			int64_t c = k / each * w[1] + t / (w[2] * w[3]),
+				i = p * a[0] + t / w[3] % w[2] * (a[5] ? a[5] : 1) - a[2],
+				j = q * a[1] + t % w[3] * (a[6] ? a[6] : 1) - a[3];
+			if (i >= 0 && i < y->dim[2] && j >= 0 && j < y->dim[3])
+				out[0][((img * y->dim[1] + c) * y->dim[2] + i) * y->dim[3] + j] +=
+					in[0][e] * in[1][k * w[1] * w[2] * w[3] + t];
+		}
+	}
+}
+
 static void attention64(const struct hd_node *n, const struct shape64 *s, double **in, double **out)
 {
 	int64_t t = s[0].dim[1], c = s[0].dim[2] / 3, heads = n->attr.i[0], d = c / heads;
@@ -239,6 +260,7 @@ static void node64(const struct eval64 *ev, const struct hd_node *n)
 	case HD_OP_MATMUL:        matmul64(n, s, in, out); return;
 	case HD_OP_EDGE_DROPOUT:  edge_dropout64(ev, n, &y, in, out); return;
 	case HD_OP_CONV2D:        conv64(n, s, &y, in, out); return;
+	case HD_OP_CONV2D_DX:     conv_dx64(n, s, &y, in, out); return;
 	case HD_OP_CONV2D_B:      conv_b64(n, s, &y, in, out); return;
 	case HD_OP_BLOCK:         block64(&s[0], &y, in[0], out[0], true); return;
 	case HD_OP_UNBLOCK:       block64(&y, &s[0], in[0], out[0], false); return;

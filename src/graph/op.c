@@ -14,7 +14,7 @@
 /* The rules of each line of op.h: shape, gradient, cost. NULL: what is not differentiated again. */
 #define RULES_MATMUL          hd_shape_matmul, hd_grad_matmul, hd_cost_matmul
 #define RULES_CONV2D          hd_shape_conv2d, hd_grad_conv2d, hd_cost_conv2d
-#define RULES_CONV2D_DX       hd_shape_conv2d_dx, NULL, hd_cost_conv2d_dx
+#define RULES_CONV2D_DX       hd_shape_conv2d_dx, hd_grad_conv2d_dx, hd_cost_conv2d_dx
 #define RULES_CONV2D_DW       hd_shape_conv2d_dw, NULL, hd_cost_conv2d_dw
 #define RULES_ATTENTION       hd_shape_attention, hd_grad_attention, hd_cost_attention
 #define RULES_ATTENTION_DX    hd_shape_attention_dx, NULL, hd_cost_attention_dx

@@ -31,7 +31,7 @@ enum hd_op_class { HD_OP_DENSE, HD_OP_GRAPH, HD_OP_VIEW, HD_OP_REDUCTION, HD_OP_
 	/* dense */ \
 	X(MATMUL,        "matmul",        2, 1, DENSE,     "ta tb",  "a[..,K] b[K,N] -> [..,N]; ta, tb: operand is stored transposed; leading extents of a are flattened") \
 	X(CONV2D,        "conv2d",        2, 1, DENSE,     "sh sw ph pw groups dh dw", "x[N,C,H,W] w[K,C/groups,R,S] -> [N,K,P,Q]; window elements lie dh, dw apart; groups, dh, dw: 0 is 1") \
-	X(CONV2D_DX,     "conv2d_dx",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy w x(shape only) -> dx")                   \
+	X(CONV2D_DX,     "conv2d_dx",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy w x(shape only) -> dx; forwards: the transposed convolution of dy") \
 	X(CONV2D_DW,     "conv2d_dw",     3, 1, DENSE,     "sh sw ph pw groups dh dw", "dy x w(shape only) -> dw")                   \
 	X(ATTENTION,     "attention",     1, 2, DENSE,     "heads causal",  "qkv[N,T,3C] -> y[N,T,C], lse[N,heads,T]; scale 1/sqrt(C/heads)") \
 	X(ATTENTION_DX,  "attention_dx",  4, 1, DENSE,     "heads causal",  "dy qkv y lse -> dqkv")                                 \

@@ -190,6 +190,20 @@ enum hd_err hd_grad_conv2d(struct hd_autodiff *ad, uint32_t node, struct hd_diag
 	return err;
 }
 
+/* Forwards it is a transposed convolution: dy is what it reads. */
+enum hd_err hd_grad_conv2d_dx(struct hd_autodiff *ad, uint32_t node, struct hd_diag *diag)
+{
+	struct hd_node n = hd_rule_node(ad, node);
+	uint32_t dx = HD_NONE, dy = n.in[0], w = n.in[1];
+	enum hd_err err = hd_grad_full(ad, node, n.out, &dx, diag);
+
+	if (err == HD_OK)
+		err = hd_grad_add(ad, node, dy, HD_OP_CONV2D, 2, (uint32_t[]){ dx, w }, &n.attr, diag);
+	if (err == HD_OK)
+		err = hd_grad_add(ad, node, w, HD_OP_CONV2D_DW, 3, (uint32_t[]){ dy, dx, w }, &n.attr, diag);
+	return err;
+}
+
 static struct hd_cost conv_cost(const struct hd_graph *graph, const struct hd_node *node,
 	const struct hd_value *y,
 	const struct hd_value *w, uint64_t rows)

@@ -22,7 +22,7 @@ hd_cost_rule hd_cost_elementwise, hd_cost_view;
 /* op_dense.c */
 hd_shape_rule hd_shape_matmul, hd_shape_conv2d, hd_shape_conv2d_dx, hd_shape_conv2d_dw, hd_shape_attention,
 	hd_shape_attention_dx;
-hd_grad_rule hd_grad_matmul, hd_grad_conv2d, hd_grad_attention;
+hd_grad_rule hd_grad_matmul, hd_grad_conv2d, hd_grad_conv2d_dx, hd_grad_attention;
 hd_cost_rule hd_cost_matmul, hd_cost_conv2d, hd_cost_conv2d_dx, hd_cost_conv2d_dw, hd_cost_attention,
 	hd_cost_attention_dx;
 
