@@ -208,6 +208,13 @@ enum hd_err hd_grad_pass(struct hd_autodiff *ad, uint32_t forward, uint32_t valu
 	return contribute(ad, forward, value, grad, diag);
 }
 
+/* A comparison is a step: its slope is 0 wherever there is one; and whole numbers have none. */
+static bool is_flat(const struct hd_graph *graph, const struct hd_node *n, uint32_t k)
+{
+	return n->op == HD_OP_LESS || n->op == HD_OP_LESS_EQ || n->op == HD_OP_EQUAL ||
+		graph->value[n->out + k].dtype == HD_I32;
+}
+
 /* Values are made in node order, so one pass finds all behind which a parameter lies. */
 static void mark_wanted(struct hd_autodiff *ad)
 {
@@ -221,7 +228,7 @@ static void mark_wanted(struct hd_autodiff *ad)
 		for (int k = 0; k < n->nin; k++)
 			wanted |= ad->grad[n->in[k]].wanted;
 		for (uint32_t k = 0; k < n->nout; k++)
-			ad->grad[n->out + k].wanted = wanted;
+			ad->grad[n->out + k].wanted = wanted && !is_flat(graph, n, k);
 	}
 }
 

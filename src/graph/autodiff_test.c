@@ -261,6 +261,28 @@ static const struct { const char *text, *says; } refusals[] = {
 	  "%1,%2,%3 = softmax_xent %8 y\n%5 = sum64 %1\noutput loss %5\n", "the op has no gradient" },
 };
 
+/* d/dw of w (x < w) is the comparison alone: nothing flows through it, nor through ids. */
+static void steps_and_whole_numbers_have_slope_0(void **state)
+{
+	static const char *const steps[] = { "%0 = less x w\n%1 = mul %0 w\n",
+		"%7 = mul x w\n%8 = argmax %7 axis=1\n%9 = one_hot %8 depth=2\n%1 = mul %9 w\n" };
+	(void)state;
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		struct hd_subject s;
+		char text[400];
+		snprintf(text, sizeof text, "input x f32 [*,2]\ninput y i32 [*]\nparam w f32 [2] ones\n%s"
+			"%%2,%%3,%%4 = softmax_xent %%1 y\n%%5 = sum64 %%2\noutput loss %%5\n", steps[i]);
+		hd_subject_parse(&s, text);
+		CHECK(s.err == HD_OK && hd_graph_autodiff(&s.graph, &s.diag) == HD_OK, "%zu: %s", i,
+			s.diag.text);
+		uint32_t muls = 0;
+		for (uint32_t n = s.graph.nforward; n < s.graph.nnodes; n++)
+			muls += s.graph.node[n].op == HD_OP_MUL;
+		CHECK(muls == 1, "%zu: %u products backwards", i, muls);
+		hd_subject_finish(&s);
+	}
+}
+
 static void what_has_no_gradient_is_refused_by_name(void **state)
 {
 	(void)state;
@@ -321,6 +343,7 @@ int main(void)
 		cmocka_unit_test(scaled_losses_scale_the_gradient_of_the_logits_once),
 		cmocka_unit_test(parameters_never_share_a_gradient),
 		cmocka_unit_test(a_loss_may_be_made_of_any_ops_that_broadcast),
+		cmocka_unit_test(steps_and_whole_numbers_have_slope_0),
 		cmocka_unit_test(what_has_no_gradient_is_refused_by_name),
 		cmocka_unit_test(a_second_gradient_is_refused),
 		cmocka_unit_test(without_memory_it_fails_cleanly),
