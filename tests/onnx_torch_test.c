@@ -252,6 +252,17 @@ static void models_exported_fresh_train_as_in_pytorch(void **state)
 			agrees(model[m], file[k], HD_KERNELS_PORTABLE, true);
 }
 
+/* By both exporters, opsets 20 and 22. */
+static void windows_and_ways_in_time_train_as_in_pytorch(void **state)
+{
+	static const char *const model[] = { "windows", "ways" }, *const file[] = { "free.onnx", "new.onnx" };
+
+	(void)state;
+	for (int m = 0; m < 2; m++)
+		for (int k = 0; k < 2; k++)
+			agrees(model[m], file[k], HD_KERNELS_PORTABLE, true);
+}
+
 static void a_mean_over_samples_is_one_over_tokens_where_all_count(void **state)
 {
 	(void)state;
@@ -270,6 +281,7 @@ int main(void)
 		cmocka_unit_test(an_exported_gru_trains_as_in_pytorch),
 		cmocka_unit_test(tokens_with_one_label_train_as_in_pytorch),
 		cmocka_unit_test(models_exported_fresh_train_as_in_pytorch),
+		cmocka_unit_test(windows_and_ways_in_time_train_as_in_pytorch),
 		cmocka_unit_test(a_mean_over_samples_is_one_over_tokens_where_all_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

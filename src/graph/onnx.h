@@ -2,7 +2,7 @@
  *
  * A job names one (`model.use: onnx:FILE`), `heddle model import` makes graph text,
  * weights and a job of it, `heddle model export` writes one. Format: onnx.proto, IR 8;
- * operators: opset 7 to 18 in (older: the ops that have not changed since), 17 out.
+ * operators: opset 7 to 22 in (older: the ops that have not changed since), 17 out.
  *
  * 1. In training form: a float initializer is a parameter with the file's values, running
  *    statistics of a BatchNormalization are buffers, all other initializers and the

@@ -4,9 +4,8 @@
 For each: model.onnx (TorchScript exporter, training mode, no constant folding), a job, a data set, and
 what PyTorch computes: logits of the first rows before the first step and the losses of ten SGD steps.
 Run where PyTorch and onnx are installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
-The files committed beside this script were made by PyTorch 2.15.0; sdpa, encoder, lstm and gru by 2.13.0,
-label, norms,
-fresh and lost.onnx by 2.14.1.
+The files committed beside this script were made by PyTorch 2.15.0; sdpa, encoder, lstm, gru,
+windows and ways by 2.13.0, label, norms, fresh and lost.onnx by 2.14.1.
 """
 import os, sys, warnings
 import numpy as np
@@ -194,6 +193,46 @@ class Fresh(nn.Module):
         return self.fc(self.g(x.transpose(1, 2)).mean(2))
 
 
+class Windows(nn.Module):
+    """Volumes, transposed convolutions, resized images, pools of each kind, a norm over neighbours."""
+
+    def __init__(self):
+        super().__init__()
+        self.v = nn.Conv3d(1, 2, (2, 3, 3), stride=(1, 2, 1), padding=(1, 1, 0))
+        self.up = nn.ConvTranspose3d(2, 2, 2, 2)
+        self.t = nn.ConvTranspose2d(4, 4, 3, 2, 1, output_padding=1, groups=2)
+        self.s = nn.ConvTranspose1d(4, 3, 4, 2, 1)
+        self.g, self.fc = nn.GroupNorm(2, 4), nn.Linear(36, 5)
+
+    def forward(self, x):
+        x = F.max_pool3d(self.up(F.gelu(self.v(x))), (2, 2, 1))
+        x = F.avg_pool3d(F.pad(x, (1, -1), mode="constant"), (2, 1, 1), (1, 1, 1)).flatten(1, 2)
+        x = self.g(self.t(F.interpolate(x[:, :4], size=(5, 4), mode="bilinear", align_corners=False)))
+        x = F.local_response_norm(F.pad(x, (1, 1, 0, 0), mode="circular"), 3)
+        x = F.interpolate(F.max_pool2d(x, 2, 2, dilation=2), size=(3, 2), mode="nearest")
+        return self.fc(self.s(torch.sin(x.flatten(2)) + torch.cos(x.flatten(2)).floor()).flatten(1))
+
+
+class Ways(nn.Module):
+    """Both ways in time, states that are learned, steps of a plain cell; the best of a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (
+            nn.LSTM(6, 4, batch_first=True, bidirectional=True),
+            nn.GRU(8, 4, batch_first=True),
+            nn.RNN(4, 3, batch_first=True, bidirectional=True),
+        )
+        self.h, self.fc = nn.Parameter(torch.randn(1, 1, 4)), nn.Linear(22, 5)
+
+    def forward(self, x):
+        y, (h, c) = self.a(x)
+        z, _ = self.b(y, self.h.expand(1, x.shape[0], 4).contiguous())
+        r, _ = self.c(z)
+        best = torch.atan(z[:, -1]).topk(2)[0]
+        return self.fc(torch.cat([c[0], h[1], r[:, 0], r[:, 3], best], 1))
+
+
 def data_of(kind, rng, classes, shape):
     if kind == "label":
         return rng.integers(0, Label.V, (COUNT,) + shape).astype(np.int32), rng.integers(
@@ -217,6 +256,8 @@ MODELS = {
     "gru": lambda: (Recurrent(nn.GRU), "images", 5, (4, 6)),
     "norms": lambda: (Norms(), "images", 3, (2, 8, 8)),
     "fresh": lambda: (Fresh(), "images", 5, (4, 6)),
+    "windows": lambda: (Windows(), "images", 5, (1, 4, 5, 6)),
+    "ways": lambda: (Ways(), "images", 5, (4, 6)),
     "label": lambda: (Label(), "label", 5, (6,)),
     "gpt": lambda: (Gpt(), "tokens", Gpt.V, (Gpt.T,)),
 }
@@ -239,7 +280,7 @@ def export(model, x, path, opset):
         )
 
 
-def export_new(model, x, path, optimize=True):
+def export_new(model, x, path, optimize=True, opset=18, free=False):
     """By the newer exporter, without the places in this file."""
     import onnx
     with warnings.catch_warnings():
@@ -250,7 +291,8 @@ def export_new(model, x, path, optimize=True):
             path,
             dynamo=True,
             optimize=optimize,
-            opset_version=18,
+            opset_version=opset,
+            dynamic_shapes=({0: torch.export.Dim("n")},) if free else None,
             input_names=["image"],
             output_names=["scores"],
             external_data=False,
@@ -286,6 +328,7 @@ def refused(path):
         helper.make_node("Cos", ["b"], ["d"], name="second_wave"),
         helper.make_node("Relu", ["d"], ["y"], name="own", domain="com.example"),
     ]
+    nodes[0].op_type = nodes[3].op_type = "STFT"        # cosines are read by now
     graph = helper.make_graph(nodes, "refused", [x], [y])
     with open(path, "wb") as f:
         f.write(
@@ -330,6 +373,9 @@ def main(folder, only):
                 )
             export_new(model, tx[:2], os.path.join(at, "new.onnx"))
             model.train()
+        elif name in ("windows", "ways"):             # a state that is repeated wants a free batch
+            export(model, tx[:2], os.path.join(at, "free.onnx"), 20)
+            export_new(model, tx[:2], os.path.join(at, "new.onnx"), False, 22, True)
         else:
             export(model, tx[:2], os.path.join(at, "model.onnx"), 15)
             export(model, tx[:2], os.path.join(at, "free.onnx"), 17)

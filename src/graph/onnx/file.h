@@ -16,7 +16,7 @@
 
 #define HD_ONNX_MEMORY ((size_t)512 << 20)
 /* opsets older than the least: only ops that have not changed since */
-enum { HD_ONNX_INLINE = 1 << 20, HD_ONNX_OPSET_MIN = 7, HD_ONNX_OPSET_MAX = 18 };
+enum { HD_ONNX_INLINE = 1 << 20, HD_ONNX_OPSET_MIN = 7, HD_ONNX_OPSET_MAX = 22 };
 
 struct hd_onnx_init {
 	Onnx__TensorProto *tensor;

@@ -305,10 +305,10 @@ static bool narrow(int32_t type, double v, int64_t *out)
 
 static enum hd_err f_cast(struct hd_host_fold *x)
 {
-	const struct hd_host_tensor *a = input(x, 0);
-	int32_t to;
+	const struct hd_host_tensor *a = input(x, 0), *like = input(x, 1);
+	int32_t to = like ? like->type : 0;
 
-	if (!a || !hd_i32_from(hd_onnx_attr_int(x->node, "to", 0), &to) || !hd_onnx_type_bytes(to))
+	if (!a || (!like && !hd_i32_from(hd_onnx_attr_int(x->node, "to", 0), &to)) || !hd_onnx_type_bytes(to))
 		return no(x, "casts to a type that Heddle does not read");
 	if (!hd_host_plain(a) && to != T(INT64) && to != T(INT32))
 		return no(x, "the result depends on the number of rows");
@@ -781,7 +781,7 @@ static const struct { const char *op; enum hd_err (*fold)(struct hd_host_fold *x
 	{ "Max", f_max }, { "Equal", f_equal }, { "Less", f_less }, { "LessOrEqual", f_lesseq }, { "Greater", f_greater },
 	{ "GreaterOrEqual", f_greatereq }, { "And", f_and }, { "Or", f_or }, { "Not", f_not }, { "Neg", f_neg }, { "Abs", f_abs },
 	{ "Sqrt", f_sqrt }, { "Exp", f_exp }, { "Log", f_log }, { "Floor", f_floor }, { "Ceil", f_ceil }, { "Reciprocal", f_reciprocal },
-	{ "Cast", f_cast }, { "Where", f_where }, { "Identity", f_identity }, { "Squeeze", f_squeeze }, { "Unsqueeze", f_unsqueeze },
+	{ "Cast", f_cast }, { "CastLike", f_cast }, { "Where", f_where }, { "Identity", f_identity }, { "Squeeze", f_squeeze }, { "Unsqueeze", f_unsqueeze },
 	{ "Reshape", f_reshape }, { "Flatten", f_flatten }, { "Transpose", f_transpose }, { "Slice", f_slice }, { "Gather", f_gather },
 	{ "Concat", f_concat }, { "Split", f_split }, { "Expand", f_expand }, { "ConstantOfShape", f_constant_of_shape }, { "Range", f_range },
 	{ "Trilu", f_trilu }, { "ReduceProd", f_prod }, { "ReduceSum", f_sum },

@@ -64,6 +64,18 @@ static enum hd_err note_inits(struct hd_importer *im, struct hd_diag *diag)
 	return HD_OK;
 }
 
+/* What a branch gives is read by its If; a name that nothing makes has room in the table by now. */
+static void note_results(struct hd_importer *im)
+{
+	for (uint32_t i = 0; i < im->nbranches; i++)
+		for (size_t k = 0; k < im->branch[i].n[0] + im->branch[i].n[1]; k++) {
+			const Onnx__NodeProto *node = im->file.graph->node[im->branch[i].from[0] + k];
+			for (size_t out = 0; out < node->n_output; out++)
+				if (*node->output[out])
+					hd_onnx_note(im, node->output[out])->nuses++;
+		}
+}
+
 static enum hd_err note_nodes(struct hd_importer *im, struct hd_diag *diag)
 {
 	const Onnx__GraphProto *g = im->file.graph;
@@ -87,6 +99,7 @@ static enum hd_err note_nodes(struct hd_importer *im, struct hd_diag *diag)
 	for (size_t i = 0; i < g->n_output; i++)
 		if (g->output[i]->name && *g->output[i]->name)
 			hd_onnx_note(im, g->output[i]->name)->nuses++;
+	note_results(im);
 	return HD_OK;
 }
 
@@ -106,6 +119,7 @@ static enum hd_err make_table(struct hd_importer *im, struct hd_diag *diag)
 	im->match = hd_arena_take(&im->file.arena, g->n_node + 1, sizeof *im->match);
 	if (!im->match)
 		return hd_fail(diag, HD_E_NOMEM, "%s: no memory for %zu nodes", im->file.name, g->n_node);
+	hd_onnx_leave_branches(im);
 	enum hd_err err = note_inits(im, diag);
 	if (!err)
 		err = note_nodes(im, diag);
@@ -596,7 +610,7 @@ static enum hd_err take_inputs(struct hd_onnx_call *call)
 }
 
 /* HD_E_INPUT: noted, go on; anything else ends the import. */
-static enum hd_err take_node(struct hd_importer *im, size_t at, struct hd_diag *diag)
+enum hd_err hd_onnx_take(struct hd_importer *im, size_t at, struct hd_diag *diag)
 {
 	const Onnx__NodeProto *node = im->file.graph->node[at];
 	struct hd_onnx_call *call = hd_arena_take(&im->file.arena, 1, sizeof *call);
@@ -640,7 +654,7 @@ static enum hd_err take_nodes(struct hd_importer *im, struct hd_diag *diag)
 
 	for (size_t i = 0; i < im->file.graph->n_node && !err; i++)
 		if (!im->match[i].inside)
-			err = take_node(im, i, diag);
+			err = hd_onnx_take(im, i, diag);
 	if (!err && im->nbad)
 		err = hd_fail(diag, HD_E_INPUT, "%s: %u node%s cannot be had: %s", im->file.name, im->nbad,
 			im->nbad == 1 ? "" : "s", im->bad.at);
@@ -655,7 +669,9 @@ static enum hd_err import(struct hd_importer *im, const void *bytes, uint64_t le
 	if (err)
 		return err;
 	hd_text_init(&im->bad, &im->file.arena);
-	err = make_table(im, diag);
+	err = hd_onnx_branches(im, diag);
+	if (!err)
+		err = make_table(im, diag);
 	if (!err)
 		err = hd_onnx_inputs(im, diag);
 	if (!err && im->file.opset >= HD_ONNX_OPSET_MIN)

@@ -47,12 +47,16 @@ enum hd_onnx_role { HD_ROLE_UNSAID, HD_ROLE_PARAM, HD_ROLE_CONST };
 
 struct hd_onnx_match;                     /* pattern.h */
 
+/* An If whose branches lie in the list of nodes before it: [0] else, [1] then. */
+struct hd_onnx_branch { const Onnx__NodeProto *node; size_t from[2], n[2]; };
+
 struct hd_importer {
 	struct hd_graph *graph;
 	struct hd_onnx_file file;
 	const struct hd_onnx_opts *opts;
 	struct hd_onnx_val *val; uint32_t val_cap;                 /* open addressing by name */
 	struct hd_onnx_match *match;      /* [n_node] */
+	struct hd_onnx_branch *branch; uint32_t nbranches;
 	struct hd_onnx_weight *weight; uint32_t weight_cap;        /* by parameter */
 	struct hd_onnx_weight *buffer; uint32_t buffer_cap;        /* by buffer */
 	int64_t batch;                    /* rows that were traced, 0: named or unknown */
@@ -144,12 +148,24 @@ HD_MUST_USE enum hd_err hd_onnx_axes(struct hd_onnx_call *call, uint32_t rank, u
 HD_MUST_USE enum hd_err hd_onnx_attention(struct hd_onnx_call *call, uint32_t weights, uint32_t v,
 	uint32_t *y);
 
+/* Takes node `at` of the list; what cannot be had is noted and its outputs are bad. */
+HD_MUST_USE enum hd_err hd_onnx_take(struct hd_importer *im, size_t at, struct hd_diag *diag);
+
+/* branches.c: the nodes of branches into the list, before anything is noted of it; out of the walk. */
+HD_MUST_USE enum hd_err hd_onnx_branches(struct hd_importer *im, struct hd_diag *diag);
+void hd_onnx_leave_branches(struct hd_importer *im);
+
 /* ---- the families */
-hd_onnx_lower hd_onnx_gemm, hd_onnx_matmul, hd_onnx_conv, hd_onnx_maxpool, hd_onnx_avgpool,
-	hd_onnx_global_avgpool, hd_onnx_global_maxpool,
-	hd_onnx_pad;                                                          /* dense.c */
+hd_onnx_lower hd_onnx_gemm, hd_onnx_matmul, hd_onnx_pad;                      /* dense.c */
+hd_onnx_lower hd_onnx_conv, hd_onnx_conv_transpose;                           /* conv.c */
+hd_onnx_lower hd_onnx_maxpool, hd_onnx_avgpool, hd_onnx_global_avgpool,
+	hd_onnx_global_maxpool;                                               /* pools.c */
+hd_onnx_lower hd_onnx_gather_nd;                                              /* gathers.c */
+hd_onnx_lower hd_onnx_if;                                                     /* branches.c */
+hd_onnx_lower hd_onnx_resize;                                                 /* resize.c */
+hd_onnx_lower hd_onnx_angle, hd_onnx_lrn;                                     /* angles.c */
 hd_onnx_lower hd_onnx_act, hd_onnx_clip, hd_onnx_pow, hd_onnx_binary, hd_onnx_variadic,
-	hd_onnx_not, hd_onnx_where,
+	hd_onnx_not, hd_onnx_where, hd_onnx_gelu,
 	hd_onnx_cast, hd_onnx_identity, hd_onnx_dropout;                      /* map.c */
 hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsqueeze, hd_onnx_shape_op,
 	hd_onnx_size, hd_onnx_constant,
@@ -157,6 +173,7 @@ hd_onnx_lower hd_onnx_reshape_op, hd_onnx_flatten, hd_onnx_squeeze, hd_onnx_unsq
 	hd_onnx_transpose, hd_onnx_gather, hd_onnx_slice_op, hd_onnx_split, hd_onnx_concat, hd_onnx_expand,
 	hd_onnx_filled;
 hd_onnx_lower hd_onnx_reduce, hd_onnx_softmax, hd_onnx_layernorm, hd_onnx_batchnorm, hd_onnx_instancenorm,
+	hd_onnx_groupnorm,
 	hd_onnx_argmax, hd_onnx_xent,
 	hd_onnx_nll;                                                          /* norm.c */
 hd_onnx_lower hd_onnx_function, hd_onnx_prelu, hd_onnx_xor, hd_onnx_mod, hd_onnx_reduce_of, hd_onnx_hardmax,

@@ -98,13 +98,13 @@ static void what_cannot_be_had_is_told_at_once(void **state)
 	(void)state;
 
 	write_model(&m,
-		"Cos x -> a\nRelu a -> b\nDet b -> c\nto: 2,5\nReshape x,to -> d\nSin x -> e\nAdd c,e -> "
+		"STFT x -> a\nRelu a -> b\nDet b -> c\nto: 2,5\nReshape x,to -> d\nDFT x -> e\nAdd c,e -> "
 		"out\n", 2);
 	assert_int_equal(import(&m, &arena, &g, &report, &diag), HD_E_INPUT);
 	assert_string_equal(diag.text,
-		"test.onnx: 4 nodes cannot be had: Cos 'a'; Det 'c'; Reshape 'd': reshape: the new extents "
+		"test.onnx: 4 nodes cannot be had: STFT 'a'; Det 'c'; Reshape 'd': reshape: the new extents "
 		"hold another number of "
-		"elements; operands are f32 [*,4,6]; Sin 'e'");
+		"elements; operands are f32 [*,4,6]; DFT 'e'");
 	assert_non_null(strstr(report.at, "Det 'c': no such op in Heddle\n"));
 	assert_null(strstr(report.at, "Relu"));
 	hd_arena_finish(&arena);
@@ -135,6 +135,141 @@ static void refusals_name_the_place(void **state)
 		write_model(&m, cases[i].text, 2);
 		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_E_INPUT, "case %zu was taken", i);
 		CHECK(strstr(diag.text, cases[i].why), "case %zu: %s", i, diag.text);
+		hd_arena_finish(&arena);
+	}
+}
+
+/* Ops whose nodes are several of ours: what their results have, and how many of which op there are. */
+static void what_is_written_with_several_ops_has_the_extents_of_onnx(void **state)
+{
+	static const struct { const char *text, *shape; enum hd_op op; uint32_t n; int64_t opset;
+		} cases[] = {
+		{ "p: 1,-2\na: 2\none: 0.5\nPad x,p,one,a -> out\n", "f32 [*,4,5]", HD_OP_PAD, 1, 18 },
+		{ "p: 0,0,-1,0,0,2\nPad x,p -> out\n", "f32 [*,4,7]", HD_OP_SLICE, 1, 13 },
+		{ "w [4,2,3]\nConvTranspose x,w -> out strides=2 pads=1,1 output_padding=1", "f32 [*,2,12]", HD_OP_CONV2D_DX, 1, 11 },
+		{ "w [4,2,3]\nConvTranspose x,w -> out strides=2 pads=0,2", "f32 [*,2,11]", HD_OP_SLICE, 1, 22 },
+		{ "to: 0,1,4,2,3\nReshape x,to -> v\nw [5,1,3,2,2]\nConv v,w -> out pads=1,0,0,1,0,0\n", "f32 [*,5,4,1,2]", HD_OP_CONV2D, 3, 22 },
+		{ "to: 0,1,4,2,3\nReshape x,to -> v\nw [1,2,2,2,2]\nConvTranspose v,w -> out strides=2,2,2\n", "f32 [*,2,8,4,6]", HD_OP_CONV2D_DX, 2, 22 },
+		{ "to: 0,1,4,2,3\nReshape x,to -> v\nMaxPool v -> out kernel_shape=2,2,2\n", "f32 [*,1,3,1,2]", HD_OP_MAXPOOL2D, 2, 22 },
+		{ "MaxPool x -> out kernel_shape=2 dilations=3\n", "f32 [*,4,3]", HD_OP_MAXIMUM, 1, 22 },
+		{ "s: 0,4,9\nShape x -> d\nn: 0\nGather d,n -> r axis=0\nh: 4,9\nConcat r,h -> t axis=0\nResize x,,,t -> out\n", "f32 [*,4,9]", HD_OP_GATHER, 1, 22 },
+		{ "k: 2\nTopK x,k -> v,i axis=1\nRelu v -> out\n", "f32 [*,2,6]", HD_OP_TOPK, 1, 22 },
+		{ "g [2]\nGroupNormalization x,g,g -> out num_groups=2\n", "f32 [*,4,6]", HD_OP_EXPAND, 2, 18 },
+		{ "g [4]\nGroupNormalization x,g,g -> out num_groups=2\n", "f32 [*,4,6]", HD_OP_GROUPNORM, 1, 21 },
+		{ "Gelu x -> out\n", "f32 [*,4,6]", HD_OP_ACT, 1, 20 },
+		{ "Tan x -> a\nSinh a -> b\nAtanh b -> c\nLRN c -> out size=3\n", "f32 [*,4,6]", HD_OP_AVGPOOL2D, 1, 22 },
+		{ "w [2,5,6]\nr [2,5,5]\nRNN x,w,r -> y,h\nRelu y -> out\n", NULL, HD_OP_CONCAT, 0, 22 },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		write_opset(&m, cases[i].text, 2, cases[i].opset);
+		enum hd_err err = import(&m, &arena, &g, NULL, &diag);
+		const char *logits = strstr(diag.text, "a loss needs");
+		CHECK(cases[i].shape ? err == HD_OK || logits : err == HD_E_INPUT, "case %zu: %s", i,
+			diag.text);
+		if (cases[i].shape) {
+			CHECK(count(&g, cases[i].op) == cases[i].n, "case %zu: %u of %s", i,
+				count(&g, cases[i].op), hd_ops[cases[i].op].name);
+			bool found = false;
+			for (uint32_t v = 0; v < g.nvalues; v++)
+				found = found || !strcmp(hd_value_shape(&g.value[v]).at, cases[i].shape);
+			CHECK(found, "case %zu: no value has %s", i, cases[i].shape);
+		}
+		hd_arena_finish(&arena);
+	}
+}
+
+static void what_has_no_gradient_of_its_kind_is_refused_by_name(void **state)
+{
+	static const struct { const char *text, *why; } cases[] = {
+		{ "k: 7\nTopK x,k -> v,i\nRelu v -> out\n", "TopK 'v': how many is not known before the graph runs, or not among the 6" },
+		{ "k: 1\nTopK x,k -> v,i axis=0\nRelu v -> out\n", "TopK 'v': there is no such axis, it is the rows" },
+		{ "p: 0,9\na: 0\nz: 0.5\nPad x,p,z,a -> out\n", "Pad 'out': nothing is left of axis 0, or it is the rows" },
+		{ "p: 1,1\na: 5\nz: 0.5\nPad x,p,z,a -> out\n", "Pad 'out': an axis does not exist" },
+		{ "p: 0,-3\na: 1\nq: 0,-3\nz: 0.5\nPad x,p,z,a -> b\nPad b,q,z,a -> out\n", "Pad 'out': nothing is left of axis 1" },
+		{ "s: 4,4,6\nResize x,,,s -> out\n", "Resize 'out': axis 0 is the rows" },
+		{ "Resize x -> out\n", "neither its scales nor its sizes are known" },
+		{ "w [4,2,3]\nConvTranspose x,w -> out output_padding=1\n", "output_padding is not below the stride" },
+		{ "w [3,2,3]\nConvTranspose x,w -> out\n", "x and the kernel have different channels" },
+		{ "w [4,2,3]\nConvTranspose x,w -> out pads=9,9\n", "nothing is left between them" },
+		{ "AveragePool x -> out kernel_shape=2 dilations=2\n", "means of elements that lie apart" },
+		{ "g [3]\nGroupNormalization x,g,g -> out num_groups=2\n", "its gains and biases are not one a channel" },
+		{ "w [1,8,6]\nr [1,8,2]\nh [1,4,2]=1\nLSTM x,w,r,,,h -> y\nRelu y -> out\n", "LSTM 'y': its time is the rows" },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		write_opset(&m, cases[i].text, 2, 22);
+		CHECK(import(&m, &arena, &g, NULL, &diag) == HD_E_INPUT, "case %zu was taken", i);
+		CHECK(strstr(diag.text, cases[i].why), "case %zu: %s", i, diag.text);
+		hd_arena_finish(&arena);
+	}
+}
+
+static Onnx__AttributeProto *branch_of(const char *name, const char *line, const char *out)
+{
+	Onnx__AttributeProto *a = made(1, sizeof *a);
+	Onnx__GraphProto *g = made(1, sizeof *g);
+
+	onnx__attribute_proto__init(a);
+	onnx__graph_proto__init(g);
+	a->name = copied(name);
+	a->g = g;
+	g->node = made(1, sizeof *g->node);
+	g->node[g->n_node++] = node_of(copied(line));
+	g->output = made(1, sizeof *g->output);
+	g->output[g->n_output++] = info(out, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL, 0);
+	return a;
+}
+
+/* cond -> [Det x, which cannot be had | Neg x] -> out */
+static void write_if(struct model *m, const char *condition)
+{
+	Onnx__GraphProto g = ONNX__GRAPH_PROTO__INIT;
+	Onnx__NodeProto *node[2] = { node_of(copied("Abs x -> a")), node_of(copied("If c -> out")) };
+	Onnx__TensorProto *init = tensor_of("c", condition);
+	Onnx__ValueInfoProto *x = info("x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, (int64_t[]){ 2, 6 }, 2),
+		*out = info("out", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL, 0);
+
+	if (!condition[0])
+		node[1]->input[0] = copied("a");
+	node[1]->attribute[node[1]->n_attribute++] = branch_of("then_branch", "Det a -> t", "t");
+	node[1]->attribute[node[1]->n_attribute++] = branch_of("else_branch", "Neg a -> e", "e");
+	g.node = node;
+	g.n_node = 2;
+	g.initializer = &init;
+	g.n_initializer = condition[0] != '\0';
+	g.n_input = g.n_output = 1;
+	g.input = &x;
+	g.output = &out;
+	pack(m, &g);
+}
+
+static void the_branch_that_is_taken_is_all_that_counts(void **state)
+{
+	static const struct { const char *condition, *why; } cases[] = {
+		{ "0", NULL }, { "1", "Det 't'" }, { "", "If 'out': which branch it takes is not known" },
+	};
+	static struct model m;
+	struct hd_arena arena;
+	struct hd_graph g;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_diag diag = { "" };
+		write_if(&m, cases[i].condition);
+		enum hd_err err = import(&m, &arena, &g, NULL, &diag);
+		CHECK(err == (cases[i].why ? HD_E_INPUT : HD_OK), "case %zu: %s", i, diag.text);
+		CHECK(!cases[i].why || strstr(diag.text, cases[i].why), "case %zu: %s", i, diag.text);
 		hd_arena_finish(&arena);
 	}
 }
@@ -514,6 +649,9 @@ int main(void)
 		cmocka_unit_test(the_batch_is_free_whatever_was_traced),
 		cmocka_unit_test(what_cannot_be_had_is_told_at_once),
 		cmocka_unit_test(refusals_name_the_place),
+		cmocka_unit_test(what_is_written_with_several_ops_has_the_extents_of_onnx),
+		cmocka_unit_test(what_has_no_gradient_of_its_kind_is_refused_by_name),
+		cmocka_unit_test(the_branch_that_is_taken_is_all_that_counts),
 		cmocka_unit_test(hostile_and_lossy_constants_are_refused),
 		cmocka_unit_test(whole_numbers_are_exact),
 		cmocka_unit_test(a_file_without_an_opset_is_refused),

@@ -35,6 +35,14 @@ enum hd_err hd_onnx_act(struct hd_onnx_call *call)
 	return put_act(call, attr);
 }
 
+/* As one op since opset 20; before, exporters write it out (pattern.c). */
+enum hd_err hd_onnx_gelu(struct hd_onnx_call *call)
+{
+	bool tanh = hd_onnx_attr_is(call->node, "approximate", "tanh", false);
+
+	return put_act(call, (struct hd_attr){ .i = { tanh ? HD_ACT_GELU : HD_ACT_GELU_ERF } });
+}
+
 static enum hd_err clip_whole(struct hd_onnx_call *call)
 {
 	static const enum hd_op op[] = { HD_OP_MAXIMUM, HD_OP_MINIMUM };
@@ -332,6 +340,10 @@ enum hd_err hd_onnx_cast(struct hd_onnx_call *call)
 	struct hd_onnx_val *out = hd_onnx_out(call, 0);
 	bool to_int = to == T(INT32) || to == T(INT64);
 	uint32_t x, y;
+	/* what is known stays known: exporters write bounds of the type of what they bound */
+	if (v && v->type == to && hd_onnx_known(call, 0) && (v->kind == HD_VAL_HOST ||
+		hd_onnx_is_constant(v)))
+		return hd_onnx_put_host(call, 0, v->host);
 	enum hd_err err = hd_onnx_value(call, 0, &x);
 
 	if (err)

@@ -275,6 +275,45 @@ enum hd_err hd_onnx_instancenorm(struct hd_onnx_call *call)
 	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
 }
 
+/* Gains and biases are those of channels; in opset 18 of groups, repeated over their channels. */
+static enum hd_err of_channels(struct hd_onnx_call *call, uint32_t i, int64_t groups, int64_t channels,
+	uint32_t *value)
+{
+	struct hd_attr attr = { .i = { (int32_t)groups, (int32_t)(channels / groups) } };
+	bool repeats = call->im->file.opset < 21 && groups != channels;
+	enum hd_err err = hd_onnx_value(call, i, value);
+
+	if (!err && hd_dims_product(call->in[i]->dim, call->in[i]->rank) != (repeats ? groups : channels))
+		return hd_onnx_no(call, "its gains and biases are not one a %s", repeats ? "group" :
+			"channel");
+	if (err || !repeats)
+		return err;
+	err = hd_onnx_reshape(call, *value, 2, (int64_t[]){ groups, 1 }, value);
+	if (!err)
+		err = hd_onnx_node1(call, HD_OP_EXPAND, *value, attr, value);
+	return err ? err : hd_onnx_reshape(call, *value, 1, &channels, value);
+}
+
+enum hd_err hd_onnx_groupnorm(struct hd_onnx_call *call)
+{
+	const struct hd_onnx_val *v = hd_onnx_in(call, 0);
+	int64_t groups = hd_onnx_attr_int(call->node, "num_groups", 0);
+	uint32_t in[3], y;
+	enum hd_err err = hd_onnx_value(call, 0, &in[0]);
+
+	if (err)
+		return err;
+	if (v->rank < 2 || v->dim[1] < 1 || v->dim[1] > INT32_MAX || groups < 1 || v->dim[1] % groups)
+		return hd_onnx_no(call, "x has no channels, or they are no multiple of its groups");
+	for (uint32_t k = 1; k < 3 && !err; k++)
+		err = of_channels(call, k, groups, v->dim[1], &in[k]);
+	struct hd_attr attr = { .i = { (int32_t)groups },
+		.f = { (float)hd_onnx_attr_float(call->node, "epsilon", 1e-5) } };
+	if (!err)
+		err = hd_onnx_node(call, HD_OP_GROUPNORM, 3, in, attr, &y);
+	return err ? err : hd_onnx_put(call, 0, y, v->rank, v->dim);
+}
+
 enum hd_err hd_onnx_batchnorm(struct hd_onnx_call *call)
 {
 	const struct hd_onnx_val *v = hd_onnx_in(call, 0);

@@ -1,7 +1,8 @@
 /* Which ops of ONNX are read, and by what. */
-#include "graph/onnx/import.h"
-
 #include <string.h>
+
+#include "graph/models/rows.h"
+#include "graph/onnx/import.h"
 
 /* SINCE: unchanged from that opset on. */
 #define OF(name, lower)           { name, lower, 0 }
@@ -56,7 +57,13 @@ static const struct hd_onnx_op ops[] = {
 	OF("Mean", hd_onnx_mean), OF("Einsum", hd_onnx_einsum), OF("EyeLike", hd_onnx_eye),
 	OF("ArgMin", hd_onnx_argmax),
 	OF("LSTM", hd_onnx_recurrent), OF("GRU", hd_onnx_recurrent), OF("ConstantOfShape", hd_onnx_filled),
-	OF("CastLike", hd_onnx_cast), OF("MeanVarianceNormalization", hd_onnx_mvn),
+	OF("GatherND", hd_onnx_gather_nd), OF("If", hd_onnx_if), OF("ConvTranspose",
+		hd_onnx_conv_transpose), OF("Resize", hd_onnx_resize), OF("Tan", hd_onnx_angle),
+	OF("Asin", hd_onnx_angle), OF("Acos", hd_onnx_angle), OF("Sinh", hd_onnx_angle),
+	OF("Cosh", hd_onnx_angle), OF("Asinh", hd_onnx_angle), OF("Acosh", hd_onnx_angle),
+	OF("Atanh", hd_onnx_angle), OF("LRN", hd_onnx_lrn), OF("RNN", hd_onnx_recurrent),
+	OF("Gelu", hd_onnx_gelu), OF("GroupNormalization", hd_onnx_groupnorm), OF("CastLike",
+		hd_onnx_cast), OF("MeanVarianceNormalization", hd_onnx_mvn),
 };
 
 /* Those that are one activation of ours; the others have no name here. */

@@ -349,6 +349,7 @@ static bool is_recurrent(const struct signature *s, uint32_t call)
 static enum hd_err take_call(struct signature *s, uint32_t call)
 {
 	const Onnx__NodeProto *first = s->im->file.graph->node[s->head[call - 1]];
+	const struct signature_entry *lost = NULL;
 	uint32_t nparams = 0, turned = HD_NONE;
 	enum hd_err err = HD_OK;
 
@@ -359,8 +360,14 @@ static enum hd_err take_call(struct signature *s, uint32_t call)
 	for (uint32_t i = 0; i < s->nmissed; i++) {
 		const struct signature_entry *e = &s->entry[s->missed[i]];
 		nparams += e->is_param;
+		lost = e->is_param ? e : lost;
 		turned = e->is_param && e->init ? s->missed[i] : turned;
 	}
+	if (lost && s->nmissed - nparams > s->nstatistics)
+		return hd_fail(s->diag, HD_E_INPUT,
+			"%s: the module's parameter '%s' is not in the file: the exporter computed a norm "
+			"into the node '%s' before it, which would be trained without one; export "
+			"with optimize=False", s->im->file.name, lost->target, first->name);
 	err = take_others(s, nparams);
 	bool all = s->nother - s->nstatistics >= nparams;
 	if (!all && s->nmade && turned != HD_NONE)
@@ -405,6 +412,10 @@ enum hd_err hd_onnx_signature(struct hd_importer *im, bool *known, struct hd_dia
 		"pkg.torch.export.ExportedProgram.graph_signature");
 
 	*known = text.len > 0;
+	if (*known && im->nbranches)            /* what follows reads nodes in the order of the bytes */
+		return hd_fail(diag, HD_E_INPUT,
+			"%s: '%s' chooses between branches; export without control flow",
+			im->file.name, im->branch[0].node->output[0]);
 	enum hd_err err = *known ? read_signature(&s, text) : HD_OK;
 	if (!err && *known)
 		err = read_calls(&s);

@@ -70,7 +70,7 @@ static inline size_t words(char *text, char **at)
 {
 	size_t n = 0;
 
-	for (char *save, *w = strtok_r(text, ",", &save); w; w = strtok_r(NULL, ",", &save))
+	for (char *w; (w = strsep(&text, ","));)          /* nothing between two commas: no such operand */
 		at[n++] = copied(w);
 	return n;
 }
