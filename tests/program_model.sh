@@ -12,6 +12,19 @@ expect 0 heddle model ls --json
 says '"name":"gpt"'
 passed "ls"
 
+# ---- ops: lines that a graph is written with, as docs/ops.md has them
+expect 0 heddle model ops
+says '%0 = topk seq axis=2 k=3 : i32'
+expect 0 heddle model ops --json
+says '"name":"conv2d_dx"'
+expect 0 heddle model ops -o ops.md
+sed -n '/^<!-- ops -->$/,/^<!-- .ops -->$/p' "$SOURCE_DIR/docs/ops.md" | sed '1d;$d' | cmp -s - ops.md ||
+	failed "docs/ops.md is old"
+sed -n '/^graph robust$/,/^```$/p' "$SOURCE_DIR/docs/ops.md" | sed '$d' >robust.graph
+expect 0 heddle model show robust.graph
+says 'output loss'
+passed "ops, and the example of their document"
+
 for name in mlp lenet gpt llama bert lstm gru inception gcn gat; do
 	expect 0 heddle model show $name
 	cp out $name.graph

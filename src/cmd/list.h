@@ -58,6 +58,7 @@
 	X(data_tokenize) \
 	X(data_convert) \
 	X(model_ls) \
+	X(model_ops) \
 	X(model_show) \
 	X(model_import) \
 	X(model_export) \

@@ -4,7 +4,7 @@
 #include "graph/autodiff.h"
 #include "graph/domain.h"
 #include "graph/model.h"
-#include "graph/op.h"
+#include "graph/op_doc.h"
 #include "graph/pass.h"
 #include "graph/slices.h"
 #include "graph/text.h"
@@ -57,6 +57,60 @@ const struct hd_verb hd_verb_model_ls = {
 	.about = "built-in models and their arguments",
 	.opts = HD_OPTS(),
 	.run = verb_model_ls, .test = "program_model.sh",
+};
+
+/* ---- what a graph is written with */
+
+static void ops_json(struct hd_cmd *cmd, struct hd_json_writer *w)
+{
+	hd_json_open_array(w, NULL);
+	for (uint16_t op = 0; op < HD_NOPS; op++) {
+		hd_json_open_object(w, NULL);
+		hd_json_put_text(w, "name", hd_ops[op].name);
+		hd_json_put_i64(w, "operands", hd_ops[op].nin);
+		hd_json_put_i64(w, "results", hd_ops[op].nout);
+		hd_json_put_text(w, "attributes", hd_ops[op].attrs);
+		hd_json_put_text(w, "about", hd_ops[op].about);
+		hd_json_put_bool(w, "gradient", hd_ops[op].grad != NULL);
+		if (hd_op_example(op))
+			hd_json_put_text(w, "example", hd_op_example(op));
+		hd_json_close(w);
+	}
+	hd_json_close(w);
+	(void)cmd;
+}
+
+static enum hd_err verb_model_ops(struct hd_cmd *cmd)
+{
+	bool document = cmd->args.has[HD_OPT_OUTPUT], json = cmd->args.has[HD_OPT_JSON];
+	struct hd_json_writer w;
+	struct hd_text text;
+	enum hd_err err = HD_OK;
+
+	hd_text_init(&text, &cmd->arena);
+	if (json) {
+		hd_json_writer_init(&w, &text);
+		ops_json(cmd, &w);
+		hd_text_add(&text, "\n");
+	} else {
+		err = document ? hd_op_document(&cmd->arena, &text, &cmd->diag) :
+			hd_op_list(&cmd->arena, &text, &cmd->diag);
+	}
+	if (!err && text.full)
+		err = hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the list of ops");
+	if (!err && document)
+		return hd_file_write_atomic(&cmd->fs, cmd->args.text[HD_OPT_OUTPUT], text.at, text.len,
+			&cmd->diag);
+	if (!err)
+		fwrite(text.at, 1, text.len, stdout);
+	return err;
+}
+
+const struct hd_verb hd_verb_model_ops = {
+	.name = "model ops", .args = "", .npos_min = 0, .npos_max = 0,
+	.about = "ops that a graph of your own is written with: a line each, with what it gives",
+	.opts = HD_OPTS(HD_OPT_OUTPUT),
+	.run = verb_model_ops, .test = "program_model.sh",
 };
 
 /* ---- one model, from a name, a job or a graph file */
