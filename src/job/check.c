@@ -555,6 +555,21 @@ static enum hd_err check_metrics(struct hd_job_reader *reader)
 	return err;
 }
 
+/* Rows are divided by the sum of their weights: with none the loss is 0, which looks like success. */
+static enum hd_err check_class_weights(struct hd_job_reader *reader)
+{
+	const struct hd_job_value *v = &reader->job->value[HD_JOB_CLASS_WEIGHTS];
+	bool any = !v->nlist;
+
+	for (uint32_t i = 0; i < v->nlist; i++)
+		any = any || (float)v->list[i] > 0;
+	if (any)
+		return HD_OK;
+	hd_job_at(reader, HD_JOB_CLASS_WEIGHTS);
+	return hd_job_refuse(reader, "loss.class_weights are all 0: nothing would be learnt; give a class "
+		"that counts a weight above 0");
+}
+
 /* A target that no run can miss or reach was meant in other units, or of another metric. */
 static enum hd_err check_eval(struct hd_job_reader *reader)
 {
@@ -924,7 +939,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
 			hd_job_check_groups,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
-		check_available, hd_job_check_parallel, check_ckpt_dir, check_eval,
+		check_available, hd_job_check_parallel, check_ckpt_dir, check_class_weights, check_eval,
 		check_judges, check_weights, check_lora,
 		check_shards, check_notice, check_redundancy, check_standby, check_primitive,
 		check_comm, check_servers, check_zones,

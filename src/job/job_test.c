@@ -420,6 +420,7 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ WITH("cross-entropy", "loss: {smoothing: 1.5}\n"), "tiny.yaml:5:19: loss.smoothing: " },
 	{ WITH("bce", "loss: {class_weights: [1, 2]}\n"), "tiny.yaml:5:23: loss.class_weights has no meaning with model.loss bce" },
 	{ WITH("cross-entropy", "loss: {class_weights: [1, -2]}\n"), "tiny.yaml:5:23: loss.class_weights: " },
+	{ WITH("cross-entropy", "loss: {class_weights: [0, 0]}\n"), "tiny.yaml:5:23: loss.class_weights are all 0: nothing would be learnt" },
 	{ WITH("cross-entropy", "loss: {pos_weight: [2]}\n"), "tiny.yaml:5:20: loss.pos_weight has no meaning with model.loss cross-entropy" },
 	{ WITH("huber", "loss: {delta: 0}\n"), "tiny.yaml:5:15: loss.delta: " },
 	{ WITH("l1", "loss: {ignore: -100}\n"), "tiny.yaml:5:16: loss.ignore has no meaning with model.loss l1" },
