@@ -294,8 +294,9 @@ enum hd_err hd_convert(const struct hd_convert *how, const struct hd_dataset *se
 	assert(form < forms + sizeof forms / sizeof *forms);
 	enum hd_err err = take_name(c, how, diag);
 	err = err ? err : run_form(form, c, diag);
-	*report = (struct hd_convert_report){ c->n, c->n * (set->field[0].sample_bytes +
+	*report = (struct hd_convert_report){ .samples = c->n, .bytes = c->n * (set->field[0].sample_bytes +
 		(set->nfields > 1 ? set->field[1].sample_bytes : 0)) };
+	memcpy(report->out, c->out, sizeof c->out);
 	hd_free(c);
 	return err;
 }

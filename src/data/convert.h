@@ -20,7 +20,8 @@
 
 struct hd_convert { const char *to, *out; uint32_t split; };      /* `to`: a kind of rule 3 */
 
-struct hd_convert_report { uint64_t samples, bytes; };
+/* out: the name that it has, without slashes at its end. */
+struct hd_convert_report { uint64_t samples, bytes; char out[HD_PATH_CAP]; };
 
 HD_MUST_USE enum hd_err hd_convert(const struct hd_convert *how, const struct hd_dataset *set,
 	struct hd_fs *fs,

@@ -52,8 +52,11 @@ static enum hd_err convert(const struct hd_dataset *set, const char *to, const c
 {
 	const struct hd_convert how = { .to = to, .out = out };
 	struct hd_convert_report report;
+	const enum hd_err err = hd_convert(&how, set, &sim.fs, &report, diag);
 
-	return hd_convert(&how, set, &sim.fs, &report, diag);
+	/* of a file a slash at the end would not be found */
+	assert_true(err || (report.out[0] && report.out[strlen(report.out) - 1] != '/'));
+	return err;
 }
 
 /* Each sample of both, bit by bit. */

@@ -31,7 +31,7 @@ static void report_json(struct hd_cmd *cmd, const struct hd_convert *how, const 
 	hd_text_init(&text, &cmd->arena);
 	hd_json_writer_init(&w, &text);
 	hd_json_open_object(&w, NULL);
-	hd_json_put_text(&w, "path", how->out);
+	hd_json_put_text(&w, "path", r->out);
 	hd_json_put_text(&w, "kind", how->to);
 	hd_json_put_i64(&w, "samples", (int64_t)r->samples);
 	hd_json_put_i64(&w, "bytes", (int64_t)r->bytes);
@@ -53,8 +53,8 @@ static enum hd_err convert_task(struct hd_cmd *cmd, struct hd_convert *how, cons
 	if (!err && cmd->args.has[HD_OPT_JSON])
 		report_json(cmd, how, &report);
 	else if (!err && !cmd->args.has[HD_OPT_QUIET])
-		printf("%s: %llu samples, %.1f MB; data: {kind: %s, path: %s}\n", how->out,
-			(unsigned long long)report.samples, (double)report.bytes / 1e6, how->to, how->out);
+		printf("%s: %llu samples, %.1f MB; data: {kind: %s, path: %s}\n", report.out,
+			(unsigned long long)report.samples, (double)report.bytes / 1e6, how->to, report.out);
 	return err;
 }
 
