@@ -158,6 +158,15 @@ static enum hd_err no_memory(const char *name, struct hd_diag *diag)
 	return hd_fail(diag, HD_E_NOMEM, "%s: out of memory while reading JSON", name);
 }
 
+/* The library's words, but where they are about a flag of its own. */
+static const char *why_not(const json_error_t *error)
+{
+	const enum json_error_code code = json_error_code(error);
+
+	return code == json_error_null_character || code == json_error_null_byte_in_key ?
+		"a text holds \\u0000, which is not read: take it out" : error->text;
+}
+
 enum hd_err hd_json_parse(struct hd_arena *arena, const char *name, const char *text, size_t len,
 	const struct hd_json **out, struct hd_diag *diag)
 {
@@ -180,7 +189,7 @@ enum hd_err hd_json_parse(struct hd_arena *arena, const char *name, const char *
 		return no_memory(name, diag);
 	if (!tree)
 		return hd_fail(diag, HD_E_INPUT, "%s:%d:%d: %s", name, error.line > 0 ? error.line : 1,
-			error.column > 0 ? error.column : 1, error.text);
+			error.column > 0 ? error.column : 1, why_not(&error));
 
 	struct hd_json *root = hd_arena_take(arena, 1, sizeof *root);
 	bool done = root && (root->key = hd_arena_text(arena, name, strlen(name))) && copy(arena, tree, root);

@@ -151,7 +151,8 @@ static void bad_texts_are_refused_at_their_place(void **state)
 	static const struct { const char *text, *place; } rows[] = {
 		{ "", "f.json:1:" }, { "{", "f.json:1:" }, { "1", "f.json:1:1:" }, { "{\"a\":1,\"a\":2}", "f.json:1:10:" },
 		{ "[1,\n  tru]", "f.json:2:5:" }, { "[18446744073709551616]", "f.json:1:" }, { "[\"\xff\"]", "f.json:1:" },
-		{ "[\"\\u0000\"]", "f.json:1:" }, { "{} x", "f.json:1:4:" }, { "[1,]", "f.json:1:4:" }, { "[01]", "f.json:1:" },
+		{ "[\"\\u0000\"]", "f.json:1:9: a text holds \\u0000, which is not read: take it out" },
+		{ "{\"a\\u0000\":1}", "f.json:1:10: a text holds \\u0000, which is not read: take it out" }, { "{} x", "f.json:1:4:" }, { "[1,]", "f.json:1:4:" }, { "[01]", "f.json:1:" },
 		{ "[nan]", "f.json:1:" }, { "[1e999]", "f.json:1:" }, { "{a:1}", "f.json:1:2:" }, { "[\"\n\"]", "f.json:" }, { "[\"\\ud800\"]", "f.json:1:" },
 	};
 	(void)state;
