@@ -38,12 +38,18 @@ static void rotary64(const struct hd_node *n, const struct shape64 *s, double **
 
 static bool hidden64(const struct hd_node *n, double **in, int64_t t, int64_t img, int64_t i, int64_t j)
 {
-	return (n->attr.i[2] && j > i) || (n->op == HD_OP_ATTEND_PAD && in[3][img * t + j] == n->attr.i[3]);
+	bool padded = n->op == HD_OP_ATTEND_PAD;
+	int64_t window = n->attr.i[padded ? 4 : 3];
+
+	return (n->attr.i[2] && j > i) || (window > 0 && i - j >= window) ||
+		(padded && in[3][img * t + j] == n->attr.i[3]);
 }
 
 static void attend64(const struct hd_node *n, const struct shape64 *s, double **in, double **out)
 {
 	int64_t t = s[0].dim[1], heads = n->attr.i[0], kv = n->attr.i[1], d = s[0].last / heads;
+	double scale = n->attr.f[0] > 0 ? (double)n->attr.f[0] : pow((double)d, -0.5),
+		cap = (double)n->attr.f[1];
 
 	for (int64_t img = 0; img < s[0].dim[0]; img++)
 		for (int64_t e = 0; e < t * heads; e++) {
@@ -56,7 +62,8 @@ static void attend64(const struct hd_node *n, const struct shape64 *s, double **
 					for (int64_t k = 0; k < d; k++)
 						score += in[0][at + k] * in[1][from + j * kv * d + k];
 					score = hidden64(n, in, t, img, i, j) ? 0 :
-						exp(score / sqrt((double)d));
+						exp(cap > 0 ?
+							cap * tanh(score * scale / cap) : score * scale);
 					norm += pass == 0 ? score : 0;
 					for (int64_t k = 0; pass == 1 && norm > 0 && k < d; k++)
 						out[0][at + k] += score / norm * in[2][from + j * kv * d + k];

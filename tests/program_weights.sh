@@ -78,13 +78,23 @@ for name in gpt2 llama bert bert_cls; do
 		<(sed '/safetensors\|heddle run/d' ours_$name.5/job.yaml) ||
 		failed "$name: two majors, two jobs"
 done
+# and back: a folder that our import takes for the same model
+expect 0 heddle model export run_llama.5 -o back_llama -q
+expect 0 heddle model import back_llama -o again_llama -q
+cmp -s <(sed 's/again_llama/ours_llama.5/' again_llama/job.yaml) ours_llama.5/job.yaml ||
+	failed "config.json came back as another model"
+expect 0 heddle model export run_gpt2.5 -o back_gpt2 -q
+grep -q 'transformer.wte.weight' back_gpt2/model.safetensors || failed "no names of GPT2LMHeadModel"
+expect 2 heddle model export mlp -o back_mlp
+says 'no published model'
+[ ! -e back_mlp ] || failed "a refused export left something"
 grep -q 'head_dim: 8' ours_llama.5/job.yaml && grep -q 'rope: 500' ours_llama.5/job.yaml ||
 	failed "rope_parameters or head_dim were not read"
-sed 's/"default"/"llama3"/' "$published/llama/config.5.json" >theirs_llama/config.json
+sed 's/"default"/"axial"/' "$published/llama/config.5.json" >theirs_llama/config.json
 expect 3 heddle model import theirs_llama -o refused -q
-says 'rope_parameters.rope_type is llama3'
+says 'rope_parameters.rope_type is axial'
 expect 3 heddle model import theirs_llama/model.safetensors --model llama -o refused -q
-says 'rope_parameters.rope_type is llama3'
+says 'rope_parameters.rope_type is axial'
 [ ! -e refused ] || failed "a refused import left something"
 passed "what transformers 4 and 5 write beside weights is read key by key"
 

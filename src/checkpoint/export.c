@@ -66,6 +66,15 @@ static enum hd_err copy_name(const struct export_run *o, const char *name, const
 	return *copy ? HD_OK : no_memory(o);
 }
 
+static enum hd_err set_before(const struct export_run *o, const char *prefix, const char **name)
+{
+	char full[HD_MAX_NAME + 32];
+
+	if ((size_t)snprintf(full, sizeof full, "%s%s", prefix, *name) >= sizeof full)
+		return hd_fail(o->diag, HD_E_INVAL, "the public name of '%s' is too long", *name);
+	return copy_name(o, full, name);
+}
+
 static enum hd_err add_ties(struct export_run *o, const struct hd_state *state, const struct hd_st_tensor *of,
 	const char *ours)
 {
@@ -118,6 +127,8 @@ static enum hd_err add_entry(struct export_run *o, const struct hd_state *state,
 		if (!hd_name_to_theirs(o->how->family, e->name, &theirs))
 			return hd_fail(o->diag, HD_E_INVAL, "the public name of '%s' is too long", e->name);
 		err = copy_name(o, theirs.name, &t->name);
+		if (!err && o->how->prefix)
+			err = set_before(o, o->how->prefix, &t->name);
 	}
 	if (!err && theirs.turned)
 		err = turn(o, t);

@@ -23,6 +23,7 @@
 struct hd_export {
 	const struct hd_family *family;   /* public names; NULL: ours */
 	bool bf16, both;
+	const char *prefix;               /* before each name but those of ties; NULL: none */
 	const struct hd_st_tensor *more; uint32_t nmore;       /* written beside the state's, as they are */
 	const struct hd_st_meta *meta; uint32_t nmeta;
 };

@@ -381,7 +381,9 @@ static uint32_t gen_attend(struct graph_maker *m, uint32_t x)
 	for (int k = 0; k < 2 && turned; k++)
 		in[k] = node1(m, HD_OP_ROTARY, in[k], (struct hd_attr){ .i = { k ? kv : heads, 0 },
 			.f = { 7 } });
-	return node(m, HD_OP_ATTEND, 3, in, (struct hd_attr){ .i = { heads, kv, causal } });
+	return node(m, HD_OP_ATTEND, 3, in, (struct hd_attr){ .i = { heads, kv, causal,
+		causal ? coin(m) : 0 },
+		.f = { 0, coin(m) ? 1.5f : 0 } });
 }
 
 static uint32_t gen_rotary(struct graph_maker *m, uint32_t x)

@@ -36,7 +36,7 @@ struct hd_stage {
 
 struct hd_stage_model {
 	const char *name;
-	struct hd_model_arg arg[7]; uint32_t nargs;
+	struct hd_model_arg arg[10]; uint32_t nargs;
 	struct hd_model_opts opts;
 	bool optimize;
 	uint32_t shards; bool sequence;           /* of shard.h */
@@ -76,6 +76,14 @@ static const struct hd_stage_model hd_stage_models[] = {
 	  { 0 }, true, 1, false },
 	{ "inception", { { "stem", "cifar" }, { "height", "6" }, { "width", "6" }, { "base", "8" }, { "blocks", "[1]" }, { "norm", "group" }, { "groups", "2" } },
 	  7, { 0 }, true, 1, false },
+	{ "gemma2", { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "kv_heads", "1" }, { "hidden", "6" }, { "context", "5" }, { "vocab", "7" }, { "window", "2" }, { "cap", "0.6" },
+	  { "final_cap", "2" } }, 10, { 0 }, true, 1, false },
+	{ "phi3", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "kv_heads", "1" }, { "hidden", "6" }, { "context", "5" }, { "vocab", "7" }, { "rope_part", "0.5" }, { "window", "3" } },
+	  9, { 0 }, true, 1, false },
+	{ "qwen3", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "kv_heads", "1" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" }, { "rope_kind", "yarn" },
+	  { "rope_factor", "3" }, { "bias", "attention" } }, 10, { 0 }, true, 1, false },
+	{ "neox", { { "layers", "2" }, { "width", "16" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" } }, 6, { 0 }, true, 1, false },
+	{ "vit", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "channels", "2" }, { "image", "4" }, { "patch", "2" }, { "classes", "3" } }, 8, { 0 }, true, 1, false },
 	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true, 1, false },
 	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true, 1, false },
 	{ "gcn", { { "input", "6" }, { "hidden", "4" }, { "classes", "3" }, { "slots", "3" }, { "norm", "none" }, { "act", "tanh" }, { "layers", "3" } },
@@ -90,6 +98,11 @@ static const struct hd_stage_model hd_stage_models[] = {
 	  { 0 }, false, 2, false },
 	{ "bert", { { "layers", "1" }, { "width", "8" }, { "heads", "4" }, { "context", "4" }, { "vocab", "9" }, { "share", "0" }, { "pad", "3" } }, 7,
 	  { 0 }, true, 4, false },
+	{ "mistral", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "7" }, { "window", "2" }, { "rope_kind", "linear" },
+	  { "rope_factor", "2" } }, 10, { 0 }, true, 2, false },
+	{ "gemma2", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "5" }, { "vocab", "7" }, { "window", "2" }, { "cap", "0.6" } },
+	  9, { 0 }, true, 2, false },
+	{ "neox", { { "layers", "1" }, { "width", "16" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" } }, 6, { 0 }, true, 2, false },
 	{ "gpt", { { "layers", "1" }, { "width", "12" }, { "heads", "3" }, { "context", "6" }, { "vocab", "11" }, { "dropout", "0.2" } }, 6,
 	  { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN }, true, 3, true },
 	{ "llama", { { "layers", "1" }, { "width", "16" }, { "heads", "4" }, { "kv_heads", "2" }, { "hidden", "10" }, { "context", "4" }, { "vocab", "7" } }, 7,

@@ -191,6 +191,15 @@ static void lenet_agrees_with_pytorch(void **state) { (void)state; agrees_on_all
 static void gpt_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("gpt"); }
 static void bn_agrees_with_pytorch(void **state)    { (void)state; agrees_on_all_kernels("bn"); }
 static void llama_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("llama"); }
+/* Windows, caps, stretched positions, fused products, patches. */
+static void other_published_kinds_agree_with_hugging_face(void **state)
+{
+	static const char *const kinds[] = { "mistral", "gemma2", "phi3", "qwen3", "neox", "vit" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		agrees(kinds[i], HD_KERNELS_PORTABLE, 0, 1);
+}
 static void bert_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("bert"); }
 static void bert_with_a_head_for_classes_agrees_with_hugging_face(void **state) { (void)state;
 	agrees_on_all_kernels("bert_cls"); }
@@ -226,7 +235,7 @@ static void norms_over_the_global_batch_agree_with_pytorch_for_any_virtual_nodes
 static void models_in_shards_agree_too(void **state)
 {
 	static const struct { const char *name; uint32_t shards; } cases[] = {
-		{ "mlp", 2 }, { "mlp", 4 }, { "mlp", 5 }, { "gpt", 2 }, { "llama", 2 }, { "bert", 3 }, { "bert_cls", 3 }, { "lstm", 3 }, { "gru", 4 },
+		{ "mlp", 2 }, { "mlp", 4 }, { "mlp", 5 }, { "gpt", 2 }, { "llama", 2 }, { "mistral", 2 }, { "gemma2", 2 }, { "bert", 3 }, { "bert_cls", 3 }, { "lstm", 3 }, { "gru", 4 },
 	};
 
 	(void)state;
@@ -242,6 +251,7 @@ int main(void)
 		cmocka_unit_test(gpt_agrees_with_pytorch),
 		cmocka_unit_test(bn_agrees_with_pytorch),
 		cmocka_unit_test(llama_agrees_with_hugging_face),
+		cmocka_unit_test(other_published_kinds_agree_with_hugging_face),
 		cmocka_unit_test(bert_agrees_with_hugging_face),
 		cmocka_unit_test(bert_with_a_head_for_classes_agrees_with_hugging_face),
 		cmocka_unit_test(named_inputs_agree_with_hugging_face),

@@ -15,8 +15,15 @@ const struct hd_model_row hd_models[] = {
 	{ "resnet50", "residual network of 50 layers, torchvision's names", hd_resnet_params, hd_resnet50_build },
 	{ "vgg16", "VGG with 16 layers, torchvision's names", hd_vgg_params, hd_vgg16_build },
 	{ "inception", "blocks of parallel convolutions joined over channels", hd_inception_params, hd_inception_build },
-	{ "llama", "decoder with rotary positions, gated mlp and grouped queries", hd_llama_params, hd_llama_build },
+	{ "llama", "decoder with rotary positions, gated mlp and grouped queries", hd_llama_params, hd_decoder_build },
+	{ "mistral", "llama whose queries see a window",                           hd_llama_params, hd_decoder_build },
+	{ "qwen2", "llama with biases of queries, keys and values",                hd_qwen2_params, hd_decoder_build },
+	{ "qwen3", "llama with norms of each head's queries and keys",             hd_llama_params, hd_decoder_build },
+	{ "gemma2", "decoder with capped scores and a window in every other layer", hd_gemma2_params, hd_decoder_build },
+	{ "phi3",  "llama whose q, k, v are one product, and gate and up another", hd_llama_params, hd_decoder_build },
+	{ "neox",  "decoder whose attention and mlp stand side by side",           hd_neox_params,  hd_neox_build },
 	{ "bert",  "encoder; its head guesses masked tokens or tells the class of a text", hd_bert_params,  hd_bert_build },
+	{ "vit",   "vision transformer for classes of images",                     hd_vit_params,   hd_vit_build },
 	{ "lstm",  "recurrent language model of LSTM layers",                      hd_recurrent_params, hd_lstm_build },
 	{ "gru",   "recurrent language model of GRU layers",                       hd_recurrent_params, hd_gru_build },
 	{ "gcn", "graph convolutions over a whole graph",                          hd_gcn_params,       hd_gcn_build },
@@ -98,7 +105,7 @@ static enum hd_err list_parse(const struct hd_model_param *param, const char *te
 		struct hd_diag *diag), struct hd_model_value *value, struct hd_diag *diag)
 {
 	size_t len = strlen(text);
-	char item[32];
+	char item[HD_NUM_CAP];
 
 	if (len && text[0] == '[') {
 		if (text[len - 1] != ']')
@@ -108,10 +115,10 @@ static enum hd_err list_parse(const struct hd_model_param *param, const char *te
 		len -= 2;
 	}
 	while (len && strspn(text, " ") < len) {
-		size_t skip = strspn(text, " "), most = len - skip, n = 0;
-		while (n < most && text[skip + n] != ',')
+		size_t skip = strspn(text, " "), room = len - skip, n = 0;
+		while (n < room && text[skip + n] != ',')
 			n++;
-		size_t next = skip + n + (n < most);
+		size_t next = skip + n + (n < room);
 		size_t kept = n;
 		while (kept && text[skip + kept - 1] == ' ')
 			kept--;
@@ -137,6 +144,20 @@ static enum hd_err take_int(const struct hd_model_param *param, const char *item
 		return hd_fail(diag, HD_E_INVAL, "argument '%s': more than %d numbers", param->name,
 			HD_MAX_ARG_LIST);
 	return int_parse(param, item, &value->list[value->nlist++], diag);
+}
+
+static enum hd_err take_real(const struct hd_model_param *param, const char *item,
+	struct hd_model_value *value,
+	struct hd_diag *diag)
+{
+	struct hd_diag why = { "" };
+
+	if (value->nlist == HD_MAX_ARG_REALS)
+		return hd_fail(diag, HD_E_INVAL, "argument '%s': more than %d numbers", param->name,
+			HD_MAX_ARG_REALS);
+	if (hd_num_f64(item, param->min, param->max, &value->reals[value->nlist++], &why) == HD_OK)
+		return HD_OK;
+	return hd_fail(diag, HD_E_INVAL, "argument '%s': %s", param->name, why.text);
 }
 
 /* Word `i` of "a|b|c"; its length is 0 behind the last. */
@@ -185,6 +206,8 @@ static enum hd_err value_parse(const struct hd_model_param *param, const char *t
 		return HD_OK;
 	case HD_ARG_LIST:
 		return list_parse(param, text, take_int, value, diag);
+	case HD_ARG_REALS:
+		return list_parse(param, text, take_real, value, diag);
 	case HD_ARG_SET:
 		return list_parse(param, text, take_word, value, diag);
 	}
@@ -237,7 +260,8 @@ bool hd_model_arg_listed(const struct hd_model_param *param, const struct hd_mod
 		return true;
 	return value->n != standard.n || value->real != standard.real ||
 		strcmp(value->word, standard.word) != 0 || value->nlist != standard.nlist ||
-		memcmp(value->list, standard.list, value->nlist * sizeof *value->list) != 0;
+		memcmp(value->list, standard.list, sizeof value->list) != 0 ||
+		memcmp(value->reals, standard.reals, sizeof value->reals) != 0;
 }
 
 static void set_print(struct hd_text *text, const struct hd_model_param *param, int64_t bits)
@@ -273,6 +297,12 @@ void hd_model_arg_print(struct hd_text *text, const struct hd_model_param *param
 		hd_text_add(text, "[");
 		for (uint32_t i = 0; i < value->nlist; i++)
 			hd_text_addf(text, "%s%lld", i ? "," : "", (long long)value->list[i]);
+		hd_text_add(text, "]");
+		break;
+	case HD_ARG_REALS:
+		hd_text_add(text, "[");
+		for (uint32_t i = 0; i < value->nlist; i++)
+			hd_text_addf(text, "%s%s", i ? "," : "", hd_num_print_f64(number, value->reals[i]));
 		hd_text_add(text, "]");
 		break;
 	case HD_ARG_SET:

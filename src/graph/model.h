@@ -19,10 +19,11 @@
 #include "base/text.h"
 #include "graph/ir.h"
 
-enum { HD_MAX_ARGS = 16, HD_MAX_ARG_LIST = 16 };
+enum { HD_MAX_ARGS = 32, HD_MAX_ARG_LIST = 16, HD_MAX_ARG_REALS = 128 };
 
-/* LIST: of integers, "[512, 256]", "[]". SET: some words of a closed set, in any order */
-enum hd_arg_kind { HD_ARG_INT, HD_ARG_REAL, HD_ARG_WORD, HD_ARG_LIST, HD_ARG_SET };
+/* LIST: of integers, "[512, 256]", "[]". REALS: of real numbers. SET: some words of a closed set, in any
+ * order */
+enum hd_arg_kind { HD_ARG_INT, HD_ARG_REAL, HD_ARG_WORD, HD_ARG_LIST, HD_ARG_REALS, HD_ARG_SET };
 
 struct hd_model_param {
 	const char *name;
@@ -42,7 +43,8 @@ struct hd_model_value {
 	double real;
 	char word[32];
 	int64_t list[HD_MAX_ARG_LIST];
-	uint32_t nlist;
+	double reals[HD_MAX_ARG_REALS];
+	uint32_t nlist;                   /* of list, or of reals */
 };
 
 enum hd_normalize { HD_NORMALIZE_SAMPLE, HD_NORMALIZE_TOKEN };

@@ -14,8 +14,17 @@ const struct hd_family hd_families[] = {
 		.tied = { { "lm_head.weight", "wte.weight", NULL } },
 	},
 	/* rotary frequencies are computed; a head of its own is no second name where the model has one */
-	{ .model = "llama", .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" },
-	  .tied = { { "lm_head.weight", "model.embed_tokens.weight", NULL } } },
+#define DECODER(name) \
+	{ .model = name, .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" }, \
+	  .tied = { { "lm_head.weight", "model.embed_tokens.weight", NULL } } }
+	DECODER("llama"), DECODER("mistral"), DECODER("qwen2"), DECODER("qwen3"), DECODER("gemma2"),
+	DECODER("phi3"),
+#undef DECODER
+	/* version 4 calls the head embed_out */
+	{ .model = "neox", .rule = { { "lm_head.weight", "embed_out.weight", .old = true } },
+	  .ignored = { "gpt_neox.layers.{i}.attention.bias", "gpt_neox.layers.{i}.attention.masked_bias",
+	  "gpt_neox.layers.{i}.attention.rotary_emb.inv_freq" },
+	  .tied = { { "lm_head.weight", "gpt_neox.embed_in.weight", NULL } } },
 	{
 		/* the norms of older files; positions that are only counted */
 		.model = "bert",
@@ -24,6 +33,18 @@ const struct hd_family hd_families[] = {
 		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
 		"cls.predictions.bias" },
 			{ "cls.predictions.decoder.bias", "cls.predictions.bias", NULL } },
+	},
+	{
+		/* version 5 of the library has other names in memory, and writes these */
+		.model = "vit",
+		.rule = { { "vit.encoder.layer.{i}.attention.attention.query.*",
+			"vit.layers.{i}.attention.q_proj.*", .old = true },
+			{ "vit.encoder.layer.{i}.attention.attention.key.*", "vit.layers.{i}.attention.k_proj.*", .old = true },
+			{ "vit.encoder.layer.{i}.attention.attention.value.*", "vit.layers.{i}.attention.v_proj.*", .old = true },
+			{ "vit.encoder.layer.{i}.attention.output.dense.*", "vit.layers.{i}.attention.o_proj.*", .old = true },
+			{ "vit.encoder.layer.{i}.intermediate.dense.*", "vit.layers.{i}.mlp.fc1.*", .old = true },
+			{ "vit.encoder.layer.{i}.output.dense.*", "vit.layers.{i}.mlp.fc2.*", .old = true },
+			{ "vit.encoder.layer.{i}.layernorm_*", "vit.layers.{i}.layernorm_*", .old = true } },
 	},
 	{ .model = "resnet18", .counter = { ".running_mean", ".num_batches_tracked" } },
 	{ .model = "resnet34", .counter = { ".running_mean", ".num_batches_tracked" } },

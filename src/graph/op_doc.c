@@ -60,6 +60,7 @@ static const struct { uint16_t op; const char *line; } examples[] = {
 	{ HD_OP_ACT, "%0 = act x act=leaky alpha=0.1" },
 	{ HD_OP_SWIGLU, "%0 = swiglu seq seq" },
 	{ HD_OP_ROTARY, "%0 = rotary qkv heads=2 base=10000" },
+	{ HD_OP_ROTARY_BY, "%0 = rotary_by qkv g3 heads=2" },
 	{ HD_OP_EXPAND, "%0 = expand g3 d0=-1 d1=3" },
 	{ HD_OP_EMBED, "%0 = embed ids table" },
 	{ HD_OP_GATHER, "%0 = gather pos ids axis=0" },

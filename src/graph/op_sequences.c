@@ -104,6 +104,12 @@ static enum hd_err attend_check(const struct hd_graph *graph, const struct hd_no
 	if (heads < 1 || kv < 1 || heads % kv != 0 || q->dim[2] % heads != 0 || node->attr.i[2] & ~1)
 		return hd_rule_broken(graph, node,
 			"kv divides heads, heads divides the channels of q, causal is 0 or 1", diag);
+	int32_t window = node->attr.i[ids ? 4 : 3];
+	if (window < 0 || (window && !node->attr.i[2]))
+		return hd_rule_broken(graph, node, "a window is of what came before: 0, or causal is 1",
+			diag);
+	if (!(node->attr.f[0] >= 0) || !(node->attr.f[1] >= 0))
+		return hd_rule_broken(graph, node, "scale and cap are above 0, or 0", diag);
 	if (!hd_dims_same(k, v) || k->rank != 3 || k->dim[0] != q->dim[0] || k->dim[1] != q->dim[1] ||
 		k->dim[2] != q->dim[2] / heads * kv)
 		return hd_rule_broken(graph, node, "k and v are [N,T,kv D]", diag);

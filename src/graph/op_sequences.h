@@ -17,10 +17,10 @@
 	X(ROTARY,        "rotary",        1, 1, MAP,       "heads back f:base", "x[N,T,heads D]: elements i and i + D/2 of each head turned by t base^(-2i/D); back: by the opposite angle, which is the gradient") \
 	X(SWIGLU,        "swiglu",        2, 1, MAP,       "",       "a b -> silu(a) b, silu(a) = a sigmoid(a)")                          \
 	X(SWIGLU_DX,     "swiglu_dx",     3, 2, MAP,       "",       "dy a b -> da, db")                                                  \
-	X(ATTEND,        "attend",        3, 2, DENSE,     "heads kv causal", "q[N,T,heads D] k[N,T,kv D] v[N,T,kv D] -> y[N,T,heads D], lse[N,heads,T]; kv divides heads, scale 1/sqrt(D)") \
-	X(ATTEND_DX,     "attend_dx",     6, 3, DENSE,     "heads kv causal", "dy q k v y lse -> dq, dk, dv")                             \
-	X(ATTEND_PAD,    "attend_pad",    4, 2, DENSE,     "heads kv causal pad", "q k v ids i32[N,T]: as attend, but keys where ids is `pad` are not seen; a query that sees none has y 0") \
-	X(ATTEND_PAD_DX, "attend_pad_dx", 7, 3, DENSE,     "heads kv causal pad", "dy q k v y lse ids -> dq, dk, dv")                     \
+	X(ATTEND,        "attend",        3, 2, DENSE,     "heads kv causal window f:scale f:cap", "q[N,T,heads D] k[N,T,kv D] v[N,T,kv D] -> y[N,T,heads D], lse[N,heads,T]; kv divides heads, scale 0: 1/sqrt(D); window > 0: only the last so many of what came before are seen; cap > 0: scores become cap tanh(score / cap)") \
+	X(ATTEND_DX,     "attend_dx",     6, 3, DENSE,     "heads kv causal window f:scale f:cap", "dy q k v y lse -> dq, dk, dv")                             \
+	X(ATTEND_PAD,    "attend_pad",    4, 2, DENSE,     "heads kv causal pad window f:scale f:cap", "q k v ids i32[N,T]: as attend, but keys where ids is `pad` are not seen; a query that sees none has y 0") \
+	X(ATTEND_PAD_DX, "attend_pad_dx", 7, 3, DENSE,     "heads kv causal pad window f:scale f:cap", "dy q k v y lse ids -> dq, dk, dv")                     \
 	X(LSTM,          "lstm",          3, 3, DENSE,     "",       "z[N,T,4H] (input products and bias) w[4H,H] b[4H] -> y[N,T,H], cell[N,T,H], gates[N,T,4H] (i f g o); starts from zeros") \
 	X(LSTM_DX,       "lstm_dx",       4, 1, DENSE,     "",       "dy w cell gates -> dz")                                             \
 	X(GRU,           "gru",           3, 3, DENSE,     "",       "z[N,T,3H] w[3H,H] b[3H] -> y[N,T,H], gates[N,T,3H] (r z n), pre[N,T,H]: what r multiplies inside n") \

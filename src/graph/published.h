@@ -33,4 +33,15 @@ HD_MUST_USE enum hd_err hd_published_read(struct hd_published *published, const 
 	const char *name, const char *asked,
 	struct hd_arena *arena, struct hd_diag *diag);
 
+/* The other way: the config.json of a model of ours, as both majors read it. `value[i]` belongs to
+ * parameter i of
+ * its row, complete. HD_E_INVAL: no such model is published. */
+HD_MUST_USE enum hd_err hd_published_write(const char *model, const struct hd_model_value *value,
+	struct hd_text *out, struct hd_diag *diag);
+
+/* "bert: BertForMaskedLM, ..": the model type of config.json and the classes that a model of ours is;
+ * nothing of one
+ * that is not published. */
+void hd_published_list(const char *model, struct hd_text *out);
+
 #endif

@@ -15,6 +15,7 @@ static const char llama[] =
 	"\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,"
 	"\"intermediate_size\":24,"
 	"\"max_position_embeddings\":8,\"vocab_size\":32";
+static const char qwen2[] = "\"model_type\":\"qwen2\"", gemma2[] = "\"model_type\":\"gemma2\"";
 static const char bert[] =
 	"\"model_type\":\"bert\",\"num_hidden_layers\":2,\"hidden_size\":16,\"num_attention_heads\":4,"
 	"\"intermediate_size\":24,"
@@ -53,19 +54,36 @@ static void a_key_gives_its_argument_or_what_the_library_takes(void **state)
 		{ gpt2, "\"n_inner\":24", "gpt", "layers=1 width=16 heads=2 context=8 hidden=24 vocab=32 eps=1e-05 dropout=0", "" },
 		{ gpt2, "\"activation_function\":\"gelu_pytorch_tanh\",\"architectures\":[\"GPT2LMHeadModel\"],\"summary_type\":\"cls_index\"", "gpt",
 		  "layers=1 width=16 heads=2 context=8 vocab=32 eps=1e-05 dropout=0", "" },
-		{ llama, "", "llama", "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 rope=10000 eps=1e-06 tie=false", "" },
+		{ llama, "", "llama", "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false rope=10000", "" },
 		{ llama, "\"rope_theta\":500000.0,\"rope_scaling\":null,\"rms_norm_eps\":1e-05,\"num_key_value_heads\":2,\"head_dim\":4", "llama",
-		  "layers=2 width=16 heads=4 kv_heads=2 hidden=24 context=8 vocab=32 rope=500000 eps=1e-05 "
-		  "tie=false", "" },
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 kv_heads=2 eps=1e-05 tie=false "
+		  "rope=500000", "" },
 		{ llama, "\"rope_parameters\":{\"rope_theta\":5e5,\"rope_type\":\"default\",\"partial_rotary_factor\":1.0},\"head_dim\":8,\"tie_word_embeddings\":true",
 		  "llama",
-		  "layers=2 width=16 heads=4 head_dim=8 hidden=24 context=8 vocab=32 rope=500000 eps=1e-06 "
-		  "tie=true", "" },
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=true head_dim=8 "
+		  "rope=500000", "" },
 		{ llama, "\"rope_scaling\":{\"rope_type\":\"default\"},\"rope_theta\":7,\"pruned_heads\":{},\"tomorrow\":null", "llama",
-		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 rope=7 eps=1e-06 tie=false", "" },
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false rope=7", "" },
 		{ llama, "\"rope_parameters\":{\"rope_theta\":7},\"rope_theta\":7.0,\"attention_dropout\":0.25", "llama",
-		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 rope=7 eps=1e-06 tie=false",
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false rope=7",
 		  "attention_dropout is 0.25, builtin:llama trains with 0" },
+		{ llama, "\"hidden_act\":\"gelu\",\"attention_bias\":true,\"mlp_bias\":true", "llama",
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false act=gelu "
+		  "mlp_bias=true bias=attention rope=10000", "" },
+		{ llama, "\"rope_scaling\":{\"factor\":2.0,\"type\":\"linear\"}", "llama",
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false "
+		  "rope_kind=linear rope_factor=2 rope=10000 rope_original=8", "" },
+		{ llama, "\"rope_scaling\":{\"factor\":2.0}", "llama",
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false rope=10000",
+			"" },
+		{ llama, "\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5,\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,\"original_max_position_embeddings\":8192}", "llama",
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false "
+		  "rope_kind=llama3 rope=500000 rope_factor=8 rope_original=8192 rope_low=1 "
+		  "rope_high=4", "" },
+		{ llama, "\"rope_scaling\":{\"type\":\"su\",\"short_factor\":[1.0,2],\"long_factor\":[3,4.5],\"original_max_position_embeddings\":4}", "llama",
+		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false "
+		  "rope_kind=longrope rope_original=4 rope_few=[1,2] rope_many=[3,4.5] "
+		  "rope=10000 rope_factor=2", "" },
 		{ bert, "", "bert", "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=0 eps=1e-12 dropout=0", "" },
 		{ bert, "\"pad_token_id\":null,\"architectures\":[\"BertForMaskedLM\"],\"id2label\":{\"0\":\"a\"}", "bert",
 		  "head=mlm layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=-1 eps=1e-12 "
@@ -110,16 +128,17 @@ static void what_would_compute_otherwise_is_refused_by_name(void **state)
 		{ gpt2, "\"pruned_heads\":{\"0\":[1]}", NULL, "pruned_heads is an object; builtin:gpt computes with nothing" },
 		{ gpt2, "\"rope_theta\":10000", NULL, "the key rope_theta is not known of a gpt2" },
 		{ "\"model_type\":\"gpt2\"", "\"attn_pdrop\":\"\\u001b[2J\"", NULL, "not a share from 0 to 1" },
-		{ llama, "\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":5e5,\"factor\":8.0}", NULL, "rope_parameters.rope_type is llama3" },
-		{ llama, "\"rope_scaling\":{\"factor\":2.0,\"type\":\"linear\"}", NULL, "rope_scaling.type is linear" },
-		{ llama, "\"rope_scaling\":{\"factor\":2.0}", NULL, "the key rope_scaling.factor is not known of a llama" },
 		{ llama, "\"rope_parameters\":{\"rope_theta\":1e4,\"full_attention\":{}}", NULL, "the key rope_parameters.full_attention" },
 		{ llama, "\"rope_parameters\":[1]", NULL, "rope_parameters" },
 		{ llama, "\"rope_parameters\":{\"rope_theta\":500000.0},\"rope_theta\":10000.0", NULL, "rope_theta is 10000, but another key of the file says 500000" },
 		{ llama, "\"partial_rotary_factor\":0.5", NULL, "partial_rotary_factor is 0.5" },
-		{ llama, "\"hidden_act\":\"gelu\"", NULL, "hidden_act is gelu" },
-		{ llama, "\"attention_bias\":true", NULL, "attention_bias is true" },
-		{ llama, "\"mlp_bias\":true", NULL, "mlp_bias is true" },
+		{ llama, "\"hidden_act\":\"quick_gelu\"", NULL, "hidden_act is quick_gelu" },
+		{ llama, "\"rope_scaling\":{\"rope_type\":\"proportional\"}", NULL, "rope_scaling.rope_type is proportional" },
+		{ llama, "\"rope_parameters\":{\"rope_type\":\"yarn\",\"mscale\":0.7}", NULL, "rope_parameters.mscale is 0.7" },
+		{ llama, "\"rope_parameters\":{\"rope_type\":\"longrope\",\"short_factor\":\"1\"}", NULL, "short_factor" },
+		{ qwen2, "\"use_sliding_window\":true,\"layer_types\":[\"full_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\"]", NULL, "every n-th layer" },
+		{ qwen2, "\"use_sliding_window\":true,\"layer_types\":[\"chunked_attention\"]", NULL, "layer_types has 'chunked_attention'" },
+		{ gemma2, "\"use_bidirectional_attention\":true", NULL, "use_bidirectional_attention is true" },
 		{ llama, "\"quantization_config\":{\"bits\":4}", NULL, "quantization_config is an object" },
 		{ llama, "\"sliding_window\":4096", NULL, "the key sliding_window is not known of a llama" },
 		{ llama, "\"auto_map\":{\"AutoModel\":\"m.M\"}", NULL, "auto_map" },

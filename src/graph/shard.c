@@ -273,6 +273,8 @@ static bool is_last_bias(const struct hd_sharder *x, const struct hd_node *n)
 	return n->op == HD_OP_BIAS && n->attr.i[0] == -1 && is_param(x, n->in[1]);
 }
 
+static bool is_rotary(const struct hd_node *n) { return n->op == HD_OP_ROTARY || n->op == HD_OP_ROTARY_BY; }
+
 static bool is_attend(const struct hd_node *n) { return n->op == HD_OP_ATTEND || n->op == HD_OP_ATTEND_PAD; }
 
 /* One of the three blocks of columns that queries, keys and values are; *block: which. */
@@ -302,7 +304,7 @@ static struct hd_shard_split wish_of(const struct hd_sharder *x, const struct hd
 		(n->op == HD_OP_SOFTMAX_XENT && operand == 0))
 		return columns;
 	if (is_elementwise(n) || is_pair(x, n) || (is_last_bias(x, n) && operand == 0) ||
-		n->op == HD_OP_ROTARY)
+		(is_rotary(n) && operand == 0))
 		return x->wish[n->out];
 	return whole;
 }
@@ -447,14 +449,15 @@ static bool rotary(struct hd_sharder *x, const struct hd_node *n)
 	struct hd_shard_split split = x->at[n->in[0]].split;
 	struct hd_attr attr = n->attr;
 
-	if (n->op != HD_OP_ROTARY || split.blocks != 1)
+	if (!is_rotary(n) || split.blocks != 1)
 		return false;
 	if (!heads_split(x, attr.i[0], "heads"))
 		return true;
 	attr.i[0] /= (int32_t)x->nshards;
-	uint32_t *part = made(x, n->out, split);
+	uint32_t *part = made(x, n->out, split), by = n->nin == 2 ? whole_of(x, n->in[1]) : HD_NONE;
 	for (uint32_t s = 0; s < x->nshards && part; s++)
-		part[s] = make1_of(x, s, HD_OP_ROTARY, x->at[n->in[0]].part[s], attr);
+		part[s] = make_of(x, s, (enum hd_op)n->op, n->nin,
+			(uint32_t[]){ x->at[n->in[0]].part[s], by }, attr);
 	return true;
 }
 

@@ -5,8 +5,7 @@ For each built-in model: a job file, initial parameters, a data set, the gradien
 first step and the losses of ten AdamW steps, all in float32 on the CPU by PyTorch's own
 modules. Run where PyTorch is installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
 The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and
-transformers; bert_cls, inception and those with inputs by 2.13.0 and
-transformers.
+transformers; bert_cls, inception, those with inputs and mistral to vit by 2.13.0 and transformers.
 """
 
 import math, os, sys
@@ -216,6 +215,149 @@ class Llama(nn.Module):
 
     def forward(self, x):
         return self.hf(input_ids=x.long(), use_cache=False).logits
+
+
+class Published(nn.Module):
+    """Hugging Face's own modules of other kinds: a window, caps, fused products, stretched positions."""
+    T, V = 12, 32
+    data = classmethod(Gpt.data.__func__)
+    args = "layers: 2, width: 16, heads: 4, hidden: 24, context: 12, vocab: 32"
+    common = dict(
+        vocab_size=32,
+        hidden_size=16,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=12,
+        pad_token_id=None,
+    )
+
+    def __init__(self):
+        super().__init__()
+        import transformers
+        kind = getattr(transformers, self.kind)
+        self.hf = scattered(kind(kind.config_class(**self.common, **self.more)))
+
+    def forward(self, x):
+        return self.hf(input_ids=x.long(), use_cache=False).logits
+
+
+class Mistral(Published):
+    kind = "MistralForCausalLM"
+    more = dict(
+        num_key_value_heads=2,
+        sliding_window=5,
+        rms_norm_eps=1e-5,
+        rope_parameters=dict(rope_type="linear", factor=3.0, rope_theta=500.0),
+    )
+    yaml = (
+        "model: {use: builtin:mistral, args: {%s, kv_heads: 2, window: 5, rope: 500, rope_kind: linear, "
+        "rope_factor: 3}}" % Published.args
+    )
+
+
+class Gemma2(Published):
+    kind = "Gemma2ForCausalLM"
+    more = dict(
+        num_key_value_heads=2,
+        head_dim=6,
+        sliding_window=4,
+        rms_norm_eps=1e-5,
+        query_pre_attn_scalar=5,
+        attn_logit_softcapping=2.0,
+        final_logit_softcapping=3.0,
+    )
+    yaml = (
+        "model: {use: builtin:gemma2, args: {%s, kv_heads: 2, head_dim: 6, window: 4, query: 5, cap: 2, "
+        "final_cap: 3}}" % Published.args
+    )
+
+
+class Phi3(Published):
+    kind = "Phi3ForCausalLM"
+    more = dict(
+        num_key_value_heads=2,
+        original_max_position_embeddings=4,
+        rms_norm_eps=1e-5,
+        rope_parameters=dict(
+            rope_type="longrope", rope_theta=10000.0, short_factor=[1.0, 1.5], long_factor=[1.25, 4.0]
+        ),
+    )
+    yaml = (
+        "model: {use: builtin:phi3, args: {%s, kv_heads: 2, rope_kind: longrope, rope_factor: 3, "
+        "rope_original: 4, rope_few: [1, 1.5], rope_many: [1.25, 4]}}" % Published.args
+    )
+
+
+class Qwen3(Published):
+    kind = "Qwen3ForCausalLM"
+    more = dict(
+        num_key_value_heads=1,
+        head_dim=8,
+        attention_bias=True,
+        rms_norm_eps=1e-5,
+        rope_parameters=dict(
+            rope_type="llama3",
+            rope_theta=500.0,
+            factor=8.0,
+            low_freq_factor=1.0,
+            high_freq_factor=4.0,
+            original_max_position_embeddings=8,
+        ),
+    )
+    yaml = (
+        "model: {use: builtin:qwen3, args: {%s, kv_heads: 1, head_dim: 8, bias: attention, rope: 500, "
+        "rope_kind: llama3, rope_factor: 8, rope_original: 8}}" % Published.args
+    )
+
+
+class Neox(Published):
+    kind = "GPTNeoXForCausalLM"
+    more = dict(rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5, rope_theta=10000.0))
+    yaml = "model: {use: builtin:neox, args: {%s, rope_part: 0.5}}" % Published.args
+
+
+class Vit(nn.Module):
+    """Hugging Face's own module; its parameters go by the names of published files."""
+    yaml = (
+        "model: {use: builtin:vit, args: {layers: 2, width: 16, heads: 4, hidden: 24, channels: 2, image: 8, "
+        "patch: 4, classes: 5}}"
+    )
+    old = {"q_proj": "attention.query", "k_proj": "attention.key", "v_proj": "attention.value",
+           "o_proj": "output.dense"}  # yapf: disable
+
+    def __init__(self):
+        super().__init__()
+        from transformers import ViTConfig, ViTForImageClassification
+        self.hf = scattered(
+            ViTForImageClassification(
+                ViTConfig(
+                    hidden_size=16,
+                    num_hidden_layers=2,
+                    num_attention_heads=4,
+                    intermediate_size=24,
+                    image_size=8,
+                    patch_size=4,
+                    num_channels=2,
+                    num_labels=5,
+                )
+            )
+        )
+
+    def forward(self, x):
+        return self.hf(pixel_values=x).logits
+
+    @classmethod
+    def public(cls, name):
+        name = name.replace("vit.layers.", "vit.encoder.layer.")
+        for new, old in cls.old.items():
+            name = name.replace(f"attention.{new}.", f"attention.{old}.")
+        return name.replace("mlp.fc1.", "intermediate.dense.").replace("mlp.fc2.", "output.dense.")
+
+    @staticmethod
+    def data(rng):
+        x = rng.standard_normal((COUNT, 2, 8, 8)).astype(np.float32)
+        return x, rng.integers(0, 5, COUNT).astype(np.int32)
 
 
 def bert_config(**more):
@@ -569,8 +711,9 @@ class Vgg16(nn.Module):
 
 
 def names(model):
-    return {n.replace("/", ".").removeprefix("hf.").removeprefix("transformer."): p for n,
-	p in model.named_parameters()}
+    public = getattr(model, "public", lambda name: name)
+    plain = {n.replace("/", ".").removeprefix("hf."): p for n, p in model.named_parameters()}
+    return {public(n.removeprefix("transformer.")): p for n, p in plain.items()}
 
 
 def make(name, cls, folder):
@@ -635,6 +778,12 @@ if __name__ == "__main__":
         "gpt": Gpt,
         "bn": Bn,
         "llama": Llama,
+        "mistral": Mistral,
+        "gemma2": Gemma2,
+        "phi3": Phi3,
+        "qwen3": Qwen3,
+        "neox": Neox,
+        "vit": Vit,
         "bert": Bert,
         "bert_cls": BertCls,
         "bert_inputs": BertInputs,

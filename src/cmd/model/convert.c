@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "graph/published.h"
 #include "checkpoint/adopt.h"
 #include "cmd/session.h"
 #include "cmd/ckpt/diff.h"
@@ -96,7 +97,8 @@ const struct hd_verb hd_verb_model_import = {
 	.about = "import a model from published weights or an ONNX file",
 	.more =
 		"A .safetensors file, a *.safetensors.index.json with its shards, or a folder that "
-		"holds either. A config.json beside them (of transformers: gpt2, llama, bert) gives "
+		"holds either. A config.json beside them (of transformers, whose model type "
+		"`heddle model ls` names) gives "
 		"model and arguments: each of its keys is read, or refused by name; for arguments -s "
 		"ARGUMENT=VALUE counts more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
 		"Of FILE.onnx (exported for training) the graph too, DIR/model.graph; nodes that are "
@@ -135,7 +137,8 @@ static enum hd_err merge(struct hd_cmd *cmd, const char *run, struct hd_state *s
 	return err ? hd_fail(&cmd->diag, err, "%s: %s", run, why.text) : HD_OK;
 }
 
-static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const char *path)
+/* `whole`: with the names of the class that config.json names, not of what it holds. */
+static enum hd_err write_weights(struct hd_cmd *cmd, const char *run, const char *path, bool whole)
 {
 	struct hd_ckpt_info info;
 	struct hd_state state;
@@ -144,6 +147,8 @@ static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const cha
 
 	if (!err)
 		err = hd_convert_how(cmd, info.model, true, &how);
+	if (!err && whole && how.family)
+		how.prefix = how.family->prefix[0];
 	if (!err && hd_lora_any(&state))
 		err = merge(cmd, run, &state);
 	if (!err)
@@ -152,6 +157,11 @@ static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const cha
 		fprintf(stderr, "wrote the parameters of step %llu to %s\n", (unsigned long long)info.step,
 			path);
 	return err;
+}
+
+static enum hd_err export_weights(struct hd_cmd *cmd, const char *run, const char *path)
+{
+	return write_weights(cmd, run, path, false);
 }
 
 static enum hd_err export_onnx(struct hd_cmd *cmd, const char *run, const char *path)
@@ -182,6 +192,53 @@ static enum hd_err export_onnx(struct hd_cmd *cmd, const char *run, const char *
 	return err;
 }
 
+/* ---- a folder, as the library of published models writes it */
+
+static enum hd_err config_of(struct hd_cmd *cmd, const char *run, struct hd_text *text)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_model_value value[HD_MAX_ARGS];
+	struct hd_model_arg arg[HD_JOB_MAX_ARGS];
+	const struct hd_model_row *row;
+	char dir[HD_RUN_PATH];
+	enum hd_err err = job ? hd_session_job_of(cmd, run, job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
+
+	if (err)
+		return err;
+	const char *use = hd_job_text(job, HD_JOB_MODEL);
+	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS];
+	if (strncmp(use, "builtin:", 8) != 0)
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s is no built-in model: it has no config.json; give -o "
+			"FILE.safetensors or -o FILE.onnx", use);
+	for (uint32_t i = 0; i < args->nargs; i++)
+		arg[i] = (struct hd_model_arg){ args->arg[i].name, args->arg[i].text };
+	err = hd_model_find(use + 8, &row, &cmd->diag);
+	if (!err)
+		err = hd_model_args(row, arg, args->nargs, value, &cmd->diag);
+	return err ? err : hd_published_write(use + 8, value, text, &cmd->diag);
+}
+
+/* config.json comes last: a folder that has one is whole. */
+static enum hd_err export_folder(struct hd_cmd *cmd, const char *run, const char *folder)
+{
+	char weights[HD_PATH_CAP], config[HD_PATH_CAP];
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	enum hd_err err = config_of(cmd, run, &text);
+	if (!err && ((size_t)snprintf(weights, sizeof weights, "%s/model.safetensors",
+		folder) >= sizeof weights ||
+		(size_t)snprintf(config, sizeof config, "%s/config.json", folder) >= sizeof config))
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "the path %.100s... is too long", folder);
+	if (!err)
+		err = hd_fs_mkdirs(&cmd->fs, folder, &cmd->diag);
+	if (!err)
+		err = write_weights(cmd, run, weights, true);
+	return err ? err : hd_file_write_atomic(&cmd->fs, config, text.at, text.len, &cmd->diag);
+}
+
 static const struct { const char *end; enum hd_err (*run)(struct hd_cmd *cmd, const char *run,
 	const char *path); } exports[] = {
 	{ ".safetensors", export_weights },
@@ -193,12 +250,17 @@ static enum hd_err verb_model_export(struct hd_cmd *cmd)
 	const char *path = cmd->args.text[HD_OPT_OUTPUT];
 
 	if (!path)
-		return hd_fail(&cmd->diag, HD_E_INVAL, "where to? give -o FILE.safetensors or -o FILE.onnx");
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"where to? give -o FILE.safetensors, -o FILE.onnx or -o DIR");
 	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++)
 		if (ends_with(path, exports[i].end))
 			return exports[i].run(cmd, cmd->args.pos[0], path);
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	if (!strchr(name, '.'))
+		return export_folder(cmd, cmd->args.pos[0], path);
 	return hd_fail(&cmd->diag, HD_E_INVAL,
-		"-o %s: its ending says what to write; this build writes .safetensors and .onnx", path);
+		"-o %s: its ending says what to write; this build writes .safetensors, .onnx, and without an "
+		"ending a folder", path);
 }
 
 const struct hd_verb hd_verb_model_export = {
@@ -207,6 +269,8 @@ const struct hd_verb hd_verb_model_export = {
 	.more =
 		"-o FILE.safetensors: public names unless --names heddle, what "
 		"load_state_dict(strict=True) of the PyTorch module takes.\n"
+		"-o DIR: the same with config.json, as transformers' from_pretrained() takes it, of a "
+		"model whose kind is published.\n"
 		"-o FILE.onnx: the graph from x to logits for inference, opset 17, weights inside.",
 	.opts = HD_OPTS(HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED, HD_OPT_BEST, HD_OPT_EMA),
 	.run = verb_model_export, .test = "program_weights.sh",

@@ -6,10 +6,21 @@
 #include "graph/model.h"
 #include "graph/op_doc.h"
 #include "graph/pass.h"
+#include "graph/published.h"
 #include "graph/slices.h"
 #include "graph/text.h"
 #include "plan/separate.h"
 #include "cmd/session.h"
+
+static const char *published(struct hd_cmd *cmd, const char *model)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, &cmd->arena);
+	hd_text_add(&text, "");
+	hd_published_list(model, &text);
+	return text.full ? "" : text.at;
+}
 
 static void list_json(struct hd_cmd *cmd)
 {
@@ -23,6 +34,7 @@ static void list_json(struct hd_cmd *cmd)
 		hd_json_open_object(&w, NULL);
 		hd_json_put_text(&w, "name", row->name);
 		hd_json_put_text(&w, "about", row->about);
+		hd_json_put_text(&w, "published", published(cmd, row->name));
 		hd_json_open_array(&w, "args");
 		for (const struct hd_model_param *p = row->param; p->name; p++) {
 			hd_json_open_object(&w, NULL);
@@ -45,7 +57,10 @@ static enum hd_err verb_model_ls(struct hd_cmd *cmd)
 		return HD_OK;
 	}
 	for (const struct hd_model_row *row = hd_models; row->name; row++) {
+		const char *type = published(cmd, row->name);
 		printf("%s%-8s %s\n", row == hd_models ? "" : "\n", row->name, row->about);
+		if (*type)
+			printf("  published as %s\n", type);
 		for (const struct hd_model_param *p = row->param; p->name; p++)
 			printf("  %-10s %-14s %s\n", p->name, p->standard, p->about);
 	}

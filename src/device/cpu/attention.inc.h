@@ -17,7 +17,10 @@
  * 3. Causal: blocks of keys after the last query of a block are never touched; inside the
  *    block, hidden weights are +0 and take part in the products.
  * 4. Padding: a key whose token is `pad` scores minus infinity. A query that may see no
- *    other has y = 0 and lse = 0, and sends nothing back. */
+ *    other has y = 0 and lse = 0, and sends nothing back.
+ * 5. Window: keys before the last `window` that a query sees score minus infinity too.
+ * 6. Cap: scores become cap tanh(score / cap) before keys are hidden; what the slope of that is (1 - tanh^2)
+ *    waits in scratch for the gradient. */
 #ifndef HD_DEVICE_CPU_ATTENTION_INC_H
 #define HD_DEVICE_CPU_ATTENTION_INC_H
 
@@ -38,6 +41,8 @@ struct head {
 	float *lse;
 	const int32_t *ids;               /* of the sample's tokens; NULL: no key is padding */
 	int32_t pad;
+	int64_t window;                   /* 0: all that came before */
+	float cap;                        /* 0: none */
 };
 
 /* How the operands of a call lie: `first` is the operand q (or qkv, packed), y and lse are what forward
@@ -90,6 +95,11 @@ static inline struct head head_of(const struct hd_call *call, const struct att *
 		h.ids = (const int32_t *)call->in[call->nin - 1].at + sample * s->t;
 		h.pad = call->attr.i[3];
 	}
+	if (!s->packed) {
+		h.window = call->attr.i[s->padded ? 4 : 3];
+		h.scale = call->attr.f[0] > 0 ? call->attr.f[0] : h.scale;
+		h.cap = call->attr.f[1];
+	}
 	return h;
 }
 
@@ -121,6 +131,44 @@ static inline void hide_padding(const struct head *h, float *s, int64_t keys)
 	for (int64_t j = 0; j < keys; j++)
 		if (h->ids[j] == h->pad)
 			s[j] = -__builtin_inff();
+}
+
+/* The keys before the window of query `at`. */
+static inline void hide_before(const struct head *h, float *s, int64_t at)
+{
+	for (int64_t j = 0; h->window && j + h->window <= at; j++)
+		s[j] = -__builtin_inff();
+}
+
+/* Scores, still without their scale, become as large as if they had been capped with it; *slope, unless NULL:
+ * by how much a capped score moves with its own. */
+static inline void cap_row(const struct head *h, float *s, float *slope, int64_t keys)
+{
+	const struct vf in = vf_set(h->scale / h->cap), out = vf_set(h->cap / h->scale), one = vf_set(1.0f);
+
+	HD_UNITS(j, len, (size_t)keys) {
+		struct vf t = vf_tanh(vf_mul(vf_load_n(s + j, len), in));
+		vf_store_n(s + j, vf_mul(t, out), len);
+		if (slope)
+			vf_store_n(slope + j, vf_sub(one, vf_mul(t, t)), len);
+	}
+}
+
+static inline void mul_row(float *x, const float *by, int64_t n)
+{
+	HD_UNITS(j, len, (size_t)n)
+		vf_store_n(x + j, vf_mul(vf_load_n(x + j, len), vf_load_n(by + j, len)), len);
+}
+
+/* What is done to row `i` of the scores of the queries from `at` on before they are weighed. */
+static inline void ready_row(const struct head *h, float *s, float *slope, int64_t at, int64_t i,
+	int64_t keys)
+{
+	if (h->cap > 0)
+		cap_row(h, s, slope, keys);
+	if (h->ids)
+		hide_padding(h, s, seen_by(h, at, i));
+	hide_before(h, s, at + i);
 }
 
 /* Rows of each matrix that later ones read or write, fetched while these are computed: head by head an
@@ -243,8 +291,8 @@ static inline void attend_block(const struct head *h, int64_t at, int64_t rows, 
 	float sum[ATT_ROWS];
 
 	against_keys(h->q, at, rows, room->kt, packed_keys, keys, h->d, room->s, pitch, room->work);
-	for (int64_t i = 0; h->ids && i < rows; i++)
-		hide_padding(h, room->s + i * pitch, seen_by(h, at, i));
+	for (int64_t i = 0; i < rows; i++)
+		ready_row(h, room->s + i * pitch, NULL, at, i, keys);
 	soften(h, at, rows, keys, room->s, sum, next, first);
 	gemm_lines((struct mat){ room->s, pitch, false }, room->v, packed_keys, keys, &y, room->work);
 	for (int64_t i = 0; i < rows; i++)
@@ -299,13 +347,14 @@ static inline void attend_run(const struct hd_call *call, struct att s, uint32_t
 
 /* Backward. */
 
-struct attend_dx_room { float *kt, *vt, *k, *q, *dy, *s, *ds, *work; };
+struct attend_dx_room { float *kt, *vt, *k, *q, *dy, *s, *ds, *work, *slope; };
 
-static inline size_t attend_dx_bytes(int64_t t, int64_t d)
+static inline size_t attend_dx_bytes(const struct hd_call *call, bool packed, int64_t t, int64_t d)
 {
 	int64_t whole = 2 * packed_b(t, d) + packed_b(d, t),
 		deep = 2 * packed_b(d, ATT_DEEP) + 2 * scores_room(t, ATT_DEEP);
-	return (size_t)(whole + deep + work_room(t, d)) * sizeof(float);
+	int64_t slope = !packed && call->attr.f[1] > 0 ? scores_room(t, ATT_ROWS) : 0;
+	return (size_t)(whole + deep + work_room(t, d) + slope) * sizeof(float);
 }
 
 static inline struct attend_dx_room attend_dx_room(int64_t t, int64_t d, float *at)
@@ -319,6 +368,7 @@ static inline struct attend_dx_room attend_dx_room(int64_t t, int64_t d, float *
 	r.s = r.dy + packed_b(d, ATT_DEEP);
 	r.ds = r.s + scores_room(t, ATT_DEEP);
 	r.work = r.ds + scores_room(t, ATT_DEEP);
+	r.slope = r.work + work_room(t, d);
 	return r;
 }
 
@@ -381,10 +431,11 @@ static inline void attend_dx_rows(const struct head *h, const struct grads *g, i
 	for (int64_t i = 0; i < rows; i++) {
 		along[i] = row_dot(g->dy.at + (at + i) * g->dy.step, h->y.at + (at + i) * h->y.step,
 			(size_t)h->d);
-		if (h->ids)
-			hide_padding(h, s + i * pitch, seen_by(h, at, i));
+		ready_row(h, s + i * pitch, room->slope + i * pitch, at, i, keys);
 	}
 	soften_dx(h, at, rows, keys, s, ds, along, next);
+	for (int64_t i = 0; h->cap > 0 && i < rows; i++)
+		mul_row(ds + i * pitch, room->slope + i * pitch, keys);
 	gemm_lines((struct mat){ ds, pitch, false }, room->k, h->t, keys, &dq, room->work);
 }
 
@@ -521,7 +572,7 @@ HD_INLINE bool piece_tiles_equal(uint32_t ntiles, uint32_t n)
 	static inline size_t name##_dx_scratch(const struct hd_call *call)                          \
 	{                                                                                           \
 		struct att s = att_of(call, 1, packed, padded);                                     \
-		return attend_dx_bytes(s.t, s.d);                                                   \
+		return attend_dx_bytes(call, packed, s.t, s.d);                                     \
 	}                                                                                           \
 	static inline void name##_dx_tile(const struct hd_call *call, uint32_t tile, void *scratch) \
 	{                                                                                           \

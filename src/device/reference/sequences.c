@@ -110,21 +110,35 @@ static void swiglu_dx(const struct hd_call *call, uint64_t first, uint64_t last,
 }
 
 /* Attention. Position i of a sample begins at (sample*T + i) * heads * d. `q`: the operand that is q. */
-struct attend { int64_t t, heads, kv, d; bool causal; const int32_t *ids; int32_t pad; };
+struct attend {
+	int64_t t, heads, kv, d;
+	bool causal;
+	const int32_t *ids;
+	int32_t pad;
+	int64_t window;                   /* 0: all that came before */
+	double scale, cap;                /* cap 0: none */
+};
 
 static struct attend attend_of(const struct hd_call *call, int q)
 {
 	const bool padded = call->op == HD_OP_ATTEND_PAD || call->op == HD_OP_ATTEND_PAD_DX;
-	const int64_t heads = call->attr.i[0];
+	const int64_t heads = call->attr.i[0], d = call->in[q].dim[2] / heads;
+	const float *f = call->attr.f;
 
-	return (struct attend){ call->in[q].dim[1], heads, call->attr.i[1], call->in[q].dim[2] / heads,
-		call->attr.i[2] != 0,
-		padded ? call->in[call->nin - 1].at : NULL, call->attr.i[3] };
+	return (struct attend){ call->in[q].dim[1], heads, call->attr.i[1], d, call->attr.i[2] != 0,
+		padded ? call->in[call->nin - 1].at : NULL, call->attr.i[3],
+		call->attr.i[padded ? 4 : 3], f[0] > 0 ? (double)f[0] : 1 / sqrt((double)d), (double)f[1] };
 }
 
 static bool seen(const struct attend *a, int64_t sample, int64_t i, int64_t j)
 {
-	return !(a->causal && j > i) && !(a->ids && a->ids[sample * a->t + j] == a->pad);
+	return !(a->causal && j > i) && !(a->window && j <= i - a->window) && !(a->ids &&
+		a->ids[sample * a->t + j] == a->pad);
+}
+
+static double capped(const struct attend *a, double score)
+{
+	return a->cap > 0 ? a->cap * tanh(score * a->scale / a->cap) : score * a->scale;
 }
 
 /* Probabilities of one query; returns their logarithmic sum, 0 where nothing is seen. */
@@ -137,7 +151,7 @@ static double weigh(const struct attend *a, const float *q, const float *k, int6
 		double score = 0;
 		for (int64_t e = 0; e < a->d; e++)
 			score += (double)q[e] * (double)k[j * a->kv * a->d + e];
-		p[j] = seen(a, sample, i, j) ? score / sqrt((double)a->d) : -INFINITY;
+		p[j] = seen(a, sample, i, j) ? capped(a, score) : -INFINITY;
 		most = p[j] > most ? p[j] : most;
 	}
 	for (int64_t j = 0; j < a->t; j++)
@@ -187,6 +201,17 @@ static size_t attend_dx_scratch(const struct hd_call *call)
 	return (size_t)(2 * a.t + a.d + 2 * a.t * a.d) * sizeof(double);
 }
 
+/* d capped / d score = scale (1 - (capped / cap)^2) */
+static double slope_of(const struct attend *a, const float *q, const float *k)
+{
+	double score = 0;
+
+	for (int64_t e = 0; e < a->d && a->cap > 0; e++)
+		score += (double)q[e] * (double)k[e];
+	double part = a->cap > 0 ? capped(a, score) / a->cap : 0;
+	return a->scale * (1 - part * part);
+}
+
 struct attend_sums { double *p, *dp, *dq, *dk, *dv; };
 
 /* One query: its dq, and what it adds to dk and dv of its head of keys. Formulas as in dense.c. */
@@ -211,7 +236,7 @@ static void attend_dx_query(const struct hd_call *call, const struct attend *a, 
 		along += s->p[j] * s->dp[j];
 	}
 	for (int64_t j = 0; j < a->t; j++) {
-		double ds = s->p[j] * (s->dp[j] - along) / sqrt((double)a->d);
+		double ds = s->p[j] * (s->dp[j] - along) * slope_of(a, q, k + j * step);
 		for (int64_t e = 0; e < a->d; e++) {
 			s->dq[e] += ds * (double)k[j * step + e];
 			s->dk[j * a->d + e] += ds * (double)q[e];

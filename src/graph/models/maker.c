@@ -100,3 +100,29 @@ uint32_t hd_make_linear(struct hd_maker *m, const char *prefix, uint32_t x, int6
 
 	return hd_make2(m, HD_OP_BIAS, z, b, (struct hd_attr){ .i = { -1 } });
 }
+
+enum hd_err hd_model_truth(const struct hd_model_param *param, const struct hd_model_value *value, bool *yes,
+	struct hd_diag *diag)
+{
+	*yes = !strcmp(value->word, "true");
+	if (!*yes && strcmp(value->word, "false") != 0)
+		return hd_fail(diag, HD_E_INVAL, "argument '%s' is '%s': it is true or false", param->name,
+			value->word);
+	return HD_OK;
+}
+
+enum hd_err hd_model_act(const struct hd_model_value *value, enum hd_act *act, struct hd_diag *diag)
+{
+	static const struct { const char *word; enum hd_act act; } acts[] = {
+		{ "silu", HD_ACT_SILU }, { "gelu_tanh", HD_ACT_GELU }, { "gelu", HD_ACT_GELU_ERF },
+		{ "relu", HD_ACT_RELU },
+	};
+
+	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
+		if (!strcmp(acts[i].word, value->word)) {
+			*act = acts[i].act;
+			return HD_OK;
+		}
+	return hd_fail(diag, HD_E_INVAL, "argument 'act' is '%s': it is silu, gelu_tanh, gelu or relu",
+		value->word);
+}

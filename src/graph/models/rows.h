@@ -10,15 +10,21 @@
 
 extern const struct hd_model_param hd_mlp_params[], hd_lenet_params[], hd_gpt_params[], hd_resnet_params[],
 	hd_vgg_params[], hd_inception_params[],
-	hd_llama_params[], hd_bert_params[], hd_recurrent_params[],
-	hd_gcn_params[], hd_gat_params[], hd_sage_params[];
+	hd_llama_params[], hd_qwen2_params[], hd_gemma2_params[], hd_bert_params[], hd_recurrent_params[],
+	hd_neox_params[], hd_vit_params[], hd_gcn_params[], hd_gat_params[], hd_sage_params[];
 typedef enum hd_err hd_model_builder(struct hd_graph *graph, const struct hd_model_value *value,
 	const struct hd_model_opts *opts,
 	struct hd_diag *diag);
 hd_model_builder hd_mlp_build, hd_lenet_build, hd_gpt_build, hd_resnet18_build, hd_resnet34_build,
 	hd_resnet50_build, hd_vgg16_build, hd_inception_build,
-	hd_llama_build, hd_bert_build, hd_lstm_build, hd_gru_build,
-	hd_gcn_build, hd_gat_build, hd_sage_build;
+	hd_decoder_build, hd_bert_build, hd_lstm_build, hd_gru_build,
+	hd_neox_build, hd_vit_build, hd_gcn_build, hd_gat_build, hd_sage_build;
+
+/* Words of arguments: true, false; silu, gelu_tanh, gelu, relu. */
+HD_MUST_USE enum hd_err hd_model_truth(const struct hd_model_param *param, const struct hd_model_value *value,
+	bool *yes, struct hd_diag *diag);
+HD_MUST_USE enum hd_err hd_model_act(const struct hd_model_value *value, enum hd_act *act,
+	struct hd_diag *diag);
 
 struct hd_maker {
 	struct hd_graph *graph;

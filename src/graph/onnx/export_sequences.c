@@ -67,7 +67,14 @@ static void w_rotary(struct hd_ox *w)
 /* ---- attention */
 
 /* ids NULL: nothing is padded */
-struct attention { int64_t tokens, heads, kv, each; bool causal; const char *ids; int32_t pad; };
+struct attention {
+	int64_t tokens, heads, kv, each;
+	bool causal;
+	const char *ids;
+	int32_t pad;
+	int64_t window;                   /* 0: none */
+	double scale, cap;                /* 0: 1/sqrt(each); none */
+};
 
 /* [N,T,H D] as [N,H,T,D]; keys and values of fewer heads are repeated for those that share them. */
 static const char *heads_of(struct hd_ox *w, const char *x, const struct attention *a, int64_t heads)
@@ -91,8 +98,10 @@ static const char *hidden(struct hd_ox *w, const struct attention *a)
 	if (a->causal) {
 		uint8_t *mask = hd_ox_take(w, (size_t)(a->tokens * a->tokens), 1);
 		later = hd_ox_fresh(w);
-		for (int64_t i = 0; i < a->tokens * a->tokens && !w->full; i++)
-			mask[i] = i % a->tokens > i / a->tokens;
+		for (int64_t i = 0; i < a->tokens * a->tokens && !w->full; i++) {
+			int64_t back = i / a->tokens - i % a->tokens;
+			mask[i] = back < 0 || (a->window && back >= a->window);
+		}
 		hd_ox_tensor(w, later, T(BOOL), 2, (int64_t[]){ a->tokens, a->tokens }, mask,
 			(size_t)(a->tokens * a->tokens));
 	}
@@ -114,7 +123,13 @@ static void attend(struct hd_ox *w, const char *q, const char *k, const char *v,
 		*mask = hidden(w, a);
 	const char *scores = hd_ox_emit(w, "MatMul", heads_of(w, q, a, a->heads), turned, NULL);
 
-	scores = hd_ox_emit(w, "Mul", scores, hd_ox_number(w, 1 / sqrt((double)a->each)), NULL);
+	scores = hd_ox_emit(w, "Mul", scores,
+		hd_ox_number(w, a->scale > 0 ? a->scale : 1 / sqrt((double)a->each)), NULL);
+	if (a->cap > 0) {
+		scores = hd_ox_emit(w, "Mul", scores, hd_ox_number(w, 1 / a->cap), NULL);
+		scores = hd_ox_emit(w, "Tanh", scores, NULL, NULL);
+		scores = hd_ox_emit(w, "Mul", scores, hd_ox_number(w, a->cap), NULL);
+	}
 	if (mask)
 		scores = hd_ox_emit(w, "Where", mask, hd_ox_number(w, -1e30), scores);
 	hd_ox_set_int(w, hd_ox_emit_to(w, weights, "Softmax", scores, NULL, NULL), "axis", -1);
@@ -130,7 +145,8 @@ static void w_attend(struct hd_ox *w)
 	const struct hd_value *q = hd_ox_in(w, 0);
 	bool padded = w->at->op == HD_OP_ATTEND_PAD;
 	struct attention a = { q->dim[1], hd_ox_attr(w, 0), hd_ox_attr(w, 1), q->dim[2] / hd_ox_attr(w, 0),
-		hd_ox_attr(w, 2), NULL, hd_ox_attr(w, 3) };
+		hd_ox_attr(w, 2), NULL, hd_ox_attr(w, 3), hd_ox_attr(w, padded ? 4 : 3),
+		(double)w->at->attr.f[0], (double)w->at->attr.f[1] };
 
 	a.ids = padded ? hd_ox_name(w, 3) : NULL;
 	attend(w, hd_ox_name(w, 0), hd_ox_name(w, 1), hd_ox_name(w, 2), &a);
@@ -141,7 +157,7 @@ static void w_attention(struct hd_ox *w)
 {
 	const struct hd_value *x = hd_ox_in(w, 0);
 	int64_t width = x->dim[2] / 3, heads = hd_ox_attr(w, 0);
-	struct attention a = { x->dim[1], heads, heads, width / heads, hd_ox_attr(w, 1), NULL, 0 };
+	struct attention a = { x->dim[1], heads, heads, width / heads, hd_ox_attr(w, 1), NULL, 0, 0, 0, 0 };
 	const char *part[3];
 
 	for (int64_t k = 0; k < 3; k++) {
