@@ -106,7 +106,7 @@ static void the_best_is_named_with_measure_and_value(void **state)
 {
 	static const struct { const char *is, *becomes; } cases[] = {
 		{ "\"best\":{", "\"best\":[{" }, { "\"by\":\"val_loss\",", "" }, { "\"by\":\"val_loss\"", "\"by\":\"\"" },
-		{ "\"by\":\"val_loss\"", "\"by\":\"val_loss_val_loss\"" }, { "\"by\":\"val_loss\"", "\"by\":1" },
+		{ "\"by\":\"val_loss\"", "\"by\":\"val_loss_val_loss_val_loss_val_l\"" }, { "\"by\":\"val_loss\"", "\"by\":1" },
 		{ "\"value\":", "\"x\":1,\"value\":" }, { "\"value\":", "\"value\":\"nan\",\"x\":" }, { "\"value\":", "\"val\":" },
 	};
 	struct hd_manifest manifest = manifest_of(), out;
