@@ -73,7 +73,7 @@ static void folds_move_every_gradient_and_nothing_else(void **state)
 	for (uint32_t k = 0; k < 2; k++) {
 		struct hd_device *device = hd_stage_device(kinds[k], 2);
 		struct hd_stage stage;
-		hd_stage_make(&stage, &hd_stage_models[3], &(uint64_t){ 3 }, 1);
+		hd_stage_make(&stage, hd_stage_model_of("resnet18"), &(uint64_t){ 3 }, 1);
 		hd_stage_load(&stage, device);
 		step(&stage, device, false);
 
@@ -147,7 +147,7 @@ static void dropout_depends_on_the_place_in_the_virtual_node_only(void **state)
 	float whole[256], parts[256];
 	(void)state;
 
-	hd_stage_make(&stage, &hd_stage_models[4], (uint64_t[]){ 4, 3, 1 }, 3);
+	hd_stage_make(&stage, hd_stage_model_of("vgg16"), (uint64_t[]){ 4, 3, 1 }, 3);
 	hd_stage_load(&stage, device);
 	for (uint32_t i = 0; i < stage.graph.nforward && v == HD_NONE; i++)
 		if (stage.graph.node[i].op == HD_OP_DROPOUT)
@@ -399,7 +399,7 @@ static void the_null_device_gives_zeros_and_prices(void **state)
 	(void)state;
 
 	assert_true(device->ops->powers & HD_DEVICE_NO_RESULT);
-	hd_stage_make(&stage, &hd_stage_models[3], &(uint64_t){ 3 }, 1);
+	hd_stage_make(&stage, hd_stage_model_of("resnet18"), &(uint64_t){ 3 }, 1);
 	hd_stage_load(&stage, device);
 	memset(stage.grad, 0, stage.layout.grad_elems * sizeof(float));
 	hd_stage_run(&stage, device, HD_RUN_F);
@@ -422,12 +422,12 @@ static void fingerprints_tell_kernels_and_shapes_apart(void **state)
 	struct hd_stage stage;
 	(void)state;
 
-	hd_stage_make(&stage, &hd_stage_models[3], (uint64_t[]){ 3, 2 }, 2);
+	hd_stage_make(&stage, hd_stage_model_of("resnet18"), (uint64_t[]){ 3, 2 }, 2);
 	assert_int_equal(hd_device_fingerprint(cpu, &stage.program, &of_cpu, NULL), HD_OK);
 	assert_int_equal(hd_device_fingerprint(cpu, &stage.program, &again, NULL), HD_OK);
 	assert_int_equal(hd_device_fingerprint(reference, &stage.program, &of_reference, NULL), HD_OK);
 	hd_stage_finish(&stage);
-	hd_stage_make(&stage, &hd_stage_models[3], &(uint64_t){ 3 }, 1);
+	hd_stage_make(&stage, hd_stage_model_of("resnet18"), &(uint64_t){ 3 }, 1);
 	assert_int_equal(hd_device_fingerprint(cpu, &stage.program, &of_rows, NULL), HD_OK);
 	assert_true(hd_hash_same(of_cpu, again));
 	assert_false(hd_hash_same(of_cpu, of_reference));

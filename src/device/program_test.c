@@ -33,7 +33,7 @@ static void an_evaluation_has_no_backward_pass_and_less_memory(void **state)
 	struct hd_diag diag = { "" };
 	(void)state;
 
-	hd_stage_make(&s, &hd_stage_models[3], &(uint64_t){ 3 }, 1);
+	hd_stage_make(&s, hd_stage_model_of("resnet18"), &(uint64_t){ 3 }, 1);
 	CHECK(hd_program_make(&eval, &s.graph, &s.layout, false, &(uint64_t){ 3 }, 1, &s.arena,
 		&diag) == HD_OK, "%s", diag.text);
 	assert_int_equal(eval.norder[HD_RUN_B] + eval.norder[HD_RUN_I] + eval.norder[HD_RUN_W], 0);

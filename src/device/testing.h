@@ -110,6 +110,16 @@ static const struct hd_stage_model hd_stage_models[] = {
 };
 enum { HD_STAGE_NMODELS = sizeof hd_stage_models / sizeof hd_stage_models[0] };
 
+/* The first of that name. */
+static inline const struct hd_stage_model *hd_stage_model_of(const char *name)
+{
+	const struct hd_stage_model *model = hd_stage_models;
+
+	while (strcmp(model->name, name) != 0)
+		model++;
+	return model;
+}
+
 static inline float hd_stage_number(uint64_t seed, uint32_t stream, uint64_t i)
 {
 	const uint32_t counter[4] = { (uint32_t)(i / 4), stream, 0, 0 };
