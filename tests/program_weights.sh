@@ -23,6 +23,8 @@ for name in mlp lenet gpt; do
 done
 passed "import of what export wrote, and a job that begins from it"
 
+expect 3 heddle model import no-such-folder -o x
+says 'no-such-folder'
 expect 2 heddle model import gpt.safetensors -o x
 says '--model NAME'
 expect 3 heddle model import gpt.safetensors --model gpt -s layers=2 -s width=16 -s heads=2 -s context=9 \

@@ -81,10 +81,13 @@ static enum hd_err verb_model_import(struct hd_cmd *cmd)
 	if (!folder)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "where to? give -o DIR");
 	struct hd_adopted made = { .model = NULL };
+	struct hd_stat stat;
 	size_t i = 0;
 	while (!ends_with(source, imports[i].end))
 		i++;                              /* the last ending fits each name */
-	enum hd_err err = imports[i].run(cmd, source, folder, &made);
+	enum hd_err err = hd_fs_stat(&cmd->fs, source, &stat, &cmd->diag);
+	if (!err)                         /* a folder that is not there has no config.json either */
+		err = imports[i].run(cmd, source, folder, &made);
 	if (made.notes.len && (err || !cmd->args.has[HD_OPT_QUIET]))
 		fputs(made.notes.at, stderr);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
