@@ -27,6 +27,38 @@ train run images.yaml --out plain --devices 2 -s data.augment='[flip]'
 [ "$digest" != "$one" ] || failed "a resized part changes nothing"
 passed "images on 1, 2, 3 and 5 devices"
 
+# samples that meet others of the step: rows cross virtual nodes, devices and workers
+cat >mixed.yaml <<'END'
+job: {name: mixed, seed: 5, steps: 6}
+model:
+  {use: "builtin:lenet", loss: soft-cross-entropy, args: {channels: 3, height: 16, width: 16, classes: 2}}
+loss: {smoothing: 0.1}
+data:
+  {kind: images, path: set, augment: [{color_jitter: {brightness: 0.4, hue: 0.1}}, {rotate: 20}, erasing,
+    {mixup: 0.4}, cutmix]}
+batch: {global: 20, virtual_nodes: 10}
+checkpoint: {every: 2 steps}
+END
+train run mixed.yaml --out mixed1 --devices 1
+mixed=$digest
+for n in 2 3 5; do
+	train run mixed.yaml --out "mixed$n" --devices $n
+	same "$digest" "$mixed" "mixed, $n devices"
+done
+if has_failpoints; then
+	HD_FAIL=step.begin:kill@4 "$HEDDLE_BIN" run mixed.yaml --out half --devices 2 -q >/dev/null 2>&1
+	train resume half --devices 3
+	same "$digest" "$mixed" "mixed, killed and resumed"
+fi
+train run mixed.yaml --out unmixed --devices 2 \
+	-s 'data.augment=[{color_jitter: {brightness: 0.4, hue: 0.1}}, {rotate: 20}, erasing]'
+[ "$digest" != "$mixed" ] || failed "mixing changes nothing"
+expect 2 heddle run mixed.yaml --out bad -q -s model.loss=cross-entropy -s loss.smoothing=0
+says 'mixup and cutmix mix labels, too'
+expect 2 heddle run mixed.yaml --out bad -q -s 'data.augment=[cutmix, flip]'
+says 'flip: mixup and cutmix come last'
+passed "mixed samples on 1, 2, 3 and 5 devices, and resumed"
+
 # the same samples in the same order, as a shard
 n=0
 for class in colour grey; do
@@ -44,11 +76,18 @@ passed "images in a tar file"
 
 "$HEDDLE_BIN" run images.yaml --out three --workers 3 --devices 1 -q -s workers.pace=300ms >log 2>&1 &
 run=$!
-reach three 2
-kill -9 "$(heddle status three --json | grep -o '"pid":[0-9]*' | tail -n 1 | cut -d: -f2)" 2>/dev/null
+"$HEDDLE_BIN" run mixed.yaml --out meet --workers 3 --devices 1 -q -s workers.pace=300ms >log2 2>&1 &
+run2=$!
+for name in three meet; do
+	reach $name 2
+	kill -9 "$(heddle status $name --json | grep -o '"pid":[0-9]*' | tail -n 1 | cut -d: -f2)" 2>/dev/null
+done
 wait $run || failed "3 workers, one killed: $(tail -n 3 log)"
+wait $run2 || failed "3 workers, one killed, mixed: $(tail -n 3 log2)"
 expect 0 heddle ckpt digest three
 says "$one"
+expect 0 heddle ckpt digest meet
+says "$mixed"
 passed "images on three workers, one of which is killed"
 
 # what changes under a run ends it before it is trained on

@@ -8,7 +8,7 @@
  * domains = HD_RNG_*; counters of each domain:
  *   model   (element/4, op id, step low 32, vn | (step >> 32) << 20); word k of a
  *           block serves element 4*block + k; element is row-major inside the virtual node
- *   augment (draw, op id, sample low 32, (sample >> 32 & 0xfff) | data epoch << 12)
+ *   augment (draw, op id, sample low 32, (sample >> 32 & 0xfff) | data epoch << 12); of a step: data/mix.h
  *   init    (element/4, tensor index, 0, 0)
  *   order   see data/sampler.h
  *   mask    (position | (step >> 32) << 20, op id, step low 32, hash of the sample); three words of a block

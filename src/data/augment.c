@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/lanes.h"
 #include "base/near.h"
 #include "base/philox.h"
@@ -119,6 +120,14 @@ static void resized_crop(const struct shot *s, const struct hd_augment_step *ste
 	hd_augment_resized_crop(s, step);
 }
 
+static void rotate(const struct shot *s, const struct hd_augment_step *step) { hd_augment_rotate(s, step); }
+static void erasing(const struct shot *s, const struct hd_augment_step *step) { hd_augment_erasing(s, step); }
+
+static void color_jitter(const struct shot *s, const struct hd_augment_step *step)
+{
+	hd_augment_color_jitter(s, step);
+}
+
 enum params { NONE, PIXELS, SHARE, MOMENTS, NAMED };
 
 static const struct augment_row {
@@ -132,7 +141,13 @@ static const struct augment_row {
 #undef X
 };
 
-static bool moves_pixels(uint32_t kind) { return kind <= HD_TRANSFORM_CUTOUT; }
+static const char *const mixes[HD_NMIXES] = {
+#define X(id, name, about) #name,
+	HD_MIXES(X)
+#undef X
+};
+
+static bool moves_pixels(uint32_t kind) { return kind <= HD_TRANSFORM_COLOR_JITTER; }
 
 static uint32_t channels_of(const struct hd_field *x) { return x->rank == 3 ? (uint32_t)x->dim[0] : 1; }
 
@@ -208,42 +223,85 @@ static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_au
 	return HD_OK;
 }
 
-/* Parameters that may be left out: `n` numbers from `low` to `high`, of a pair the first not above the
- * second. */
+/* Parameters that may be left out, but where the default lies below `low`: `n` numbers from `low` to `high`,
+ * of a pair the first not above the second. A number without a name is the first of its transform, where
+ * that is one number. Mixes follow the transforms. */
+enum { MIX = HD_NTRANSFORMS };
 static const struct named_param {
-	enum hd_transform transform; const char *name; uint32_t at, n; double low, high, standard[2];
+	uint32_t transform; const char *name; uint32_t at, n; double low, high, standard[2]; bool whole;
 } named[] = {
-	{ HD_TRANSFORM_RESIZED_CROP, "scale", 0, 2, 1e-6, 1,    { 0.08, 1 } },
-	{ HD_TRANSFORM_RESIZED_CROP, "ratio", 2, 2, 0.01, 100,  { 3.0 / 4, 4.0 / 3 } },
+	{ HD_TRANSFORM_RESIZED_CROP, "scale", 0, 2, 1e-6, 1,    { 0.08, 1 }, false },
+	{ HD_TRANSFORM_RESIZED_CROP, "ratio", 2, 2, 0.01, 100,  { 3.0 / 4, 4.0 / 3 }, false },
+	{ HD_TRANSFORM_ROTATE, "degrees", HD_ROTATE_DEGREES, 1, 1e-3, 180, { 0 }, false },
+	{ HD_TRANSFORM_ROTATE, "fill", HD_ROTATE_FILL, 1, -1e6, 1e6, { 0 }, false },
+	{ HD_TRANSFORM_ROTATE, "bilinear", HD_ROTATE_BILINEAR, 1, 0, 1, { 0 }, true },
+	{ HD_TRANSFORM_ERASING, "p", HD_ERASE_P, 1, 1e-6, 1, { 0.5 }, false },
+	{ HD_TRANSFORM_ERASING, "scale", HD_ERASE_SCALE, 2, 1e-6, 1, { 0.02, 0.33 }, false },
+	{ HD_TRANSFORM_ERASING, "ratio", HD_ERASE_RATIO, 2, 0.01, 100, { 0.3, 3.3 }, false },
+	{ HD_TRANSFORM_ERASING, "value", HD_ERASE_VALUE, 1, -1e6, 1e6, { 0 }, false },
+	{ HD_TRANSFORM_COLOR_JITTER, "brightness", HD_JITTER_BRIGHTNESS, 1, 0, 10, { 0 }, false },
+	{ HD_TRANSFORM_COLOR_JITTER, "contrast", HD_JITTER_CONTRAST, 1, 0, 10, { 0 }, false },
+	{ HD_TRANSFORM_COLOR_JITTER, "saturation", HD_JITTER_SATURATION, 1, 0, 10, { 0 }, false },
+	{ HD_TRANSFORM_COLOR_JITTER, "hue", HD_JITTER_HUE, 1, 0, 0.5, { 0 }, false },
+	{ MIX + HD_MIX_MIXUP, "alpha", 0, 1, 0.01, 100, { 1 }, false },
+	{ MIX + HD_MIX_CUTMIX, "alpha", 0, 1, 0.01, 100, { 1 }, false },
 };
 enum { NNAMED = sizeof named / sizeof *named };
+
+/* What a number without a name is; NULL: nothing. */
+static const char *first_name(uint32_t transform)
+{
+	for (const struct named_param *p = named; p < named + NNAMED; p++)
+		if (p->transform == transform)
+			return p->n == 1 ? p->name : NULL;
+	return NULL;
+}
 
 static enum hd_err take_param(struct hd_augment_step *step, const struct hd_augment_call *call,
 	const struct hd_augment_param *param, struct hd_diag *diag)
 {
-	struct hd_near near = hd_near_to(param->name ? param->name : "");
+	const char *name = param->name ? param->name : first_name(step->kind);
+	struct hd_near near = hd_near_to(name ? name : "");
 	const struct named_param *p = named;
 
-	for (; p < named + NNAMED && (p->transform != step->kind || !param->name || strcmp(p->name,
-		param->name) != 0);
-		p++)
+	for (; p < named + NNAMED && (p->transform != step->kind || !name || strcmp(p->name, name) != 0); p++)
 		if (p->transform == step->kind)
 			hd_near_offer(&near, p->name);
 	if (p == named + NNAMED)
-		return hd_fail(diag, HD_E_INVAL, "%s has no parameter %.40s%s%s%s", call->name, param->name ?
-			param->name :
+		return hd_fail(diag, HD_E_INVAL, "%s has no parameter %.40s%s%s%s", call->name, name ? name :
 			"without a name", near.best ? "; did you mean " : "", near.best ? near.best : "",
 				near.best ? "?" :
 			"");
 	bool fits = param->n == p->n && (p->n == 1 || param->at[0] <= param->at[1]);
 	for (uint32_t i = 0; i < param->n && fits; i++)
-		fits = param->at[i] >= p->low && param->at[i] <= p->high;
+		fits = param->at[i] >= p->low && param->at[i] <= p->high &&
+			(!p->whole || param->at[i] == (double)(int64_t)param->at[i]);
 	if (!fits)
 		return hd_fail(diag, HD_E_INVAL, p->n == 2 ?
-			"%s: %s takes two numbers from %g to %g, the smaller first" :
+			"%s: %s takes two numbers from %g to %g, the smaller first" : p->whole ?
+			"%s: %s takes %g or %g" :
 			"%s: %s takes a number from %g to %g", call->name, p->name, p->low, p->high);
 	for (uint32_t i = 0; i < p->n; i++)
 		step->number[p->at + i] = param->at[i];
+	return HD_OK;
+}
+
+static enum hd_err check_jitter(const struct hd_augment_step *step, const struct hd_augment_call *call,
+	const struct hd_field *x, struct hd_diag *diag)
+{
+	const bool coloured = step->number[HD_JITTER_SATURATION] > 0 || step->number[HD_JITTER_HUE] > 0;
+
+	if (coloured && x->dim[0] != 3)
+		return hd_fail(diag, HD_E_INVAL,
+			"%s: saturation and hue are of three channels, red, green and blue; the model takes "
+			"%lld: leave them out", call->name, (long long)x->dim[0]);
+	if (x->dim[0] != 1 && x->dim[0] != 3)
+		return hd_fail(diag, HD_E_INVAL, "%s takes images of one channel or three, the model takes "
+			"%lld", call->name, (long long)x->dim[0]);
+	if (!coloured && !(step->number[HD_JITTER_BRIGHTNESS] > 0) && !(step->number[HD_JITTER_CONTRAST] > 0))
+		return hd_fail(diag, HD_E_INVAL,
+			"%s changes nothing: give it brightness, contrast, saturation or hue, as "
+			"{color_jitter: {brightness: 0.4, hue: 0.1}}", call->name);
 	return HD_OK;
 }
 
@@ -252,7 +310,7 @@ static enum hd_err take_named(struct hd_augment_step *step, const struct hd_augm
 {
 	enum hd_err err = HD_OK;
 
-	if (x->dim[1] > HD_AUGMENT_SIDE || x->dim[2] > HD_AUGMENT_SIDE)
+	if (step->kind < MIX && (x->dim[1] > HD_AUGMENT_SIDE || x->dim[2] > HD_AUGMENT_SIDE))
 		return hd_fail(diag, HD_E_INVAL, "%s takes images of at most %d pixels a side", call->name,
 			HD_AUGMENT_SIDE);
 	for (const struct named_param *p = named; p < named + NNAMED; p++)
@@ -260,7 +318,12 @@ static enum hd_err take_named(struct hd_augment_step *step, const struct hd_augm
 			step->number[p->at + i] = p->standard[i];
 	for (uint32_t i = 0; i < call->nparams && !err; i++)
 		err = take_param(step, call, &call->param[i], diag);
-	return err;
+	for (const struct named_param *p = named; p < named + NNAMED && !err; p++)
+		if (p->transform == step->kind && step->number[p->at] < p->low)
+			err = hd_fail(diag, HD_E_INVAL, "%s takes %s, as {%s: {%s: 15}}", call->name, p->name,
+				call->name, p->name);
+	return err ? err : step->kind == HD_TRANSFORM_COLOR_JITTER ? check_jitter(step, call, x, diag) :
+		HD_OK;
 }
 
 static enum hd_err (*const takes[])(struct hd_augment_step *step, const struct hd_augment_call *call,
@@ -277,11 +340,47 @@ static enum hd_err find(const char *name, uint32_t *kind, struct hd_diag *diag)
 			return HD_OK;
 		hd_near_offer(&near, rows[*kind].name);
 	}
+	for (uint32_t m = 0; m < HD_NMIXES; m++, ++*kind) {
+		if (strcmp(mixes[m], name) == 0)
+			return HD_OK;
+		hd_near_offer(&near, mixes[m]);
+	}
 	return hd_fail(diag, HD_E_INVAL, "there is no transform %.40s%s%s%s; known: "
 #define X(id, name, params, always, about) #name " "
 		HD_TRANSFORMS(X)
 #undef X
+#define X(id, name, about) #name " "
+		HD_MIXES(X)
+#undef X
 		, name, near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
+}
+
+/* step->kind: of a mix, behind those of the transforms. */
+static enum hd_err add_mix(struct hd_augment *augment, struct hd_augment_step *step,
+	const struct hd_augment_call *call, const struct hd_field *x, struct hd_diag *diag)
+{
+	enum hd_err err = take_named(step, call, x, diag);
+
+	step->kind -= MIX;
+	if (!err && step->kind == HD_MIX_CUTMIX && x->rank != 3)
+		err = hd_fail(diag, HD_E_INVAL,
+			"%s needs images of [channels, height, width], the model takes %u extents",
+			call->name, x->rank);
+	for (uint32_t i = 0; i < augment->nmixes && !err; i++)
+		if (augment->mix[i].kind == step->kind)
+			err = hd_fail(diag, HD_E_INVAL, "%s stands there twice", call->name);
+	if (!err)
+		augment->mix[augment->nmixes++] = *step;
+	return err;
+}
+
+/* Jitter cuts at 0 and 1. */
+static bool is_normalized(const struct hd_augment *augment)
+{
+	for (uint32_t i = 0; i < augment->nsteps; i++)
+		if (augment->step[i].kind == HD_TRANSFORM_NORMALIZE)
+			return true;
+	return false;
 }
 
 enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_call *call,
@@ -297,6 +396,14 @@ enum hd_err hd_augment_add(struct hd_augment *augment, const struct hd_augment_c
 	if (x->dtype != HD_F32)
 		return hd_fail(diag, HD_E_INVAL, "%s transforms numbers, the samples are %s", call->name,
 			hd_dtype_text((enum hd_dtype)x->dtype));
+	if (step.kind >= MIX)
+		return add_mix(augment, &step, call, x, diag);
+	if (augment->nmixes)
+		return hd_fail(diag, HD_E_INVAL, "%s: mixup and cutmix come last, behind all others",
+			call->name);
+	if (step.kind == HD_TRANSFORM_COLOR_JITTER && is_normalized(augment))
+		return hd_fail(diag, HD_E_INVAL,
+			"%s takes numbers from 0 to 1: it comes before normalize", call->name);
 	if (moves_pixels(step.kind) && x->rank != 3)
 		return hd_fail(diag, HD_E_INVAL,
 			"%s needs images of [channels, height, width], the model takes %u extents",
@@ -319,8 +426,16 @@ struct shot hd_augment_shot(const struct hd_augment_draw *draw, uint32_t place)
 		.part_taken = draw->augment->part_taken };
 }
 
+uint64_t hd_augment_scratch(const struct hd_augment *augment, const struct hd_field *field)
+{
+	for (uint32_t i = 0; augment && i < augment->nsteps; i++)
+		if (augment->step[i].kind == HD_TRANSFORM_ROTATE)
+			return (uint64_t)field->dim[1] * (uint64_t)field->dim[2];
+	return 0;
+}
+
 void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index,
-	uint64_t epoch, float *x)
+	uint64_t epoch, float *x, float *scratch)
 {
 	const struct hd_augment_draw draw = { augment, index, epoch };
 
@@ -328,6 +443,7 @@ void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *f
 		const struct augment_row *row = &rows[augment->step[i].kind];
 		struct shot shot = hd_augment_shot(&draw, i);
 		shot.x = x;
+		shot.scratch = scratch;
 		shot.n = field->sample_bytes / sizeof *x;
 		if (field->rank == 3) {
 			shot.channels = field->dim[0];
@@ -352,7 +468,7 @@ enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split, c
 			err = set->ops->read(set, split, ask[i].index, ask[i].out, diag);
 		if (!err && set->augment)
 			hd_augment_apply(set->augment, &set->field[0], ask[i].index, ask[i].epoch,
-				ask[i].out[0]);
+				ask[i].out[0], ask[i].scratch);
 		if (!err)
 			err = hd_named_make(set, ask[i].index, ask[i].out, diag);
 	}
@@ -363,7 +479,12 @@ enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64
 	void *const *out, struct hd_diag *diag)
 {
 	struct hd_ask ask = { .index = index, .epoch = epoch };
+	const uint64_t scratch = epoch == HD_NO_EPOCH ? 0 : hd_augment_scratch(set->augment, &set->field[0]);
 
+	if (scratch && !(ask.scratch = hd_alloc(scratch * sizeof *ask.scratch)))
+		return hd_fail(diag, HD_E_NOMEM, "no memory to transform a sample");
 	memcpy(ask.out, out, set->nfields * sizeof *out);
-	return hd_dataset_read_many(set, split, &ask, 1, false, diag);
+	enum hd_err err = hd_dataset_read_many(set, split, &ask, 1, false, diag);
+	hd_free(ask.scratch);
+	return err;
 }

@@ -8,12 +8,14 @@
  * 1. Randomness is Philox, domain augment (base/philox.h): draw 0, op = place in the list,
  *    sample index in its split, data epoch of the row; further draws are 1, 2, ... So a sample looks the
  *    same whatever virtual node, device or thread reads it, and after any restart.
- * 2. In place; nothing is allocated. One rounding per operation, in the order that the
- *    table says; sums in the order of lanes.h.
+ * 2. In place, or by way of memory of the caller; nothing is allocated. One rounding per operation, in the
+ *    order that the table says; sums in the order of lanes.h.
  * 3. Training rows get all of the list, rows of other splits and of evaluations only what
  *    is no matter of chance (`always`).
  *
- * 4. resized_crop comes first. A set whose samples are images of any size (`takes_part`) draws its part from
+ * 4. What mixes samples of a step (mix.h) comes last. It takes rows of training alone.
+ *
+ * 5. resized_crop comes first. A set whose samples are images of any size (`takes_part`) draws its part from
  *    the image as it is stored, and brings that to the model's extents; of others the part is one of "x".
  *
  * "x" has the extents [channels, height, width] where a transform moves pixels.
@@ -27,7 +29,8 @@
 
 enum { HD_AUGMENT_STEPS = 16,             /* transforms of a job */
        HD_AUGMENT_CHANNELS = 16,          /* that normalize takes one by one */
-       HD_AUGMENT_NUMBERS = 4 };          /* of a transform whose parameters have defaults */
+       HD_AUGMENT_NUMBERS = 6,
+       HD_AUGMENT_MIXES = 2 };          /* of a transform whose parameters have defaults */
 
 /* One number or list of numbers of a transform: {crop: 4} has one without a name, {normalize: {mean:
  * [0.5], std: [0.25]}} two. */
@@ -39,9 +42,10 @@ struct hd_augment_step { uint32_t kind; float value; uint32_t nchannels; float m
 
 struct hd_augment {
 	uint64_t seed;
-	bool part_taken;                  /* 4: the reader does resized_crop */
+	bool part_taken;                  /* 5: the reader does resized_crop */
 	uint32_t nsteps;
 	struct hd_augment_step step[HD_AUGMENT_STEPS];
+	uint32_t nmixes; struct hd_augment_step mix[HD_AUGMENT_MIXES];    /* kind: an hd_mix */
 };
 
 /*        id          name        parameters  always  what it does */
@@ -51,9 +55,24 @@ struct hd_augment {
 	X(CROP,       crop,       PIXELS,  false, "N pixels of zeros around, then a place of the old size at random")       \
 	X(SHIFT,      shift,      PIXELS,  false, "moved by up to N pixels each way; the border is repeated")               \
 	X(CUTOUT,     cutout,     PIXELS,  false, "a square of N pixels, its centre anywhere, becomes zero (DeVries, Taylor 2017)") \
+	X(ROTATE,     rotate,     NAMED,   false, "about the middle by an angle in [-degrees, degrees); what comes from outside is fill; the nearest pixel, or with bilinear: 1 between four (RandomRotation)") \
+	X(ERASING,    erasing,    NAMED,   false, "with the chance p a box of an area in scale and a ratio of height to width in ratio becomes value (RandomErasing)") \
+	X(COLOR_JITTER, color_jitter, NAMED, false, "brightness, contrast, saturation by a factor in [1-N, 1+N], hue by up to N of a turn, in a drawn order, of images in [0, 1] (ColorJitter)") \
 	X(BRIGHTNESS, brightness, SHARE,   false, "times a factor in [1-N, 1+N)")                                           \
 	X(CONTRAST,   contrast,   SHARE,   false, "distance from the sample's mean times a factor in [1-N, 1+N)")           \
 	X(NORMALIZE,  normalize,  MOMENTS, true,  "(x - mean) / std, one of each or one per channel")
+
+/* What makes one sample of two, by mix.h. A job with both takes one of them in each step. */
+#define HD_MIXES(X) \
+	X(MIXUP,  mixup,  "share * a sample + (1 - share) * the one before it in the step, labels alike, the share of a step from Beta(alpha, alpha) (Zhang et al. 2018)") \
+	X(CUTMIX, cutmix, "a box of the sample before it in the step is put in, labels in the shares of the areas, from Beta(alpha, alpha) (Yun et al. 2019)")
+
+enum hd_mix {
+#define X(id, name, about) HD_MIX_##id,
+	HD_MIXES(X)
+#undef X
+	HD_NMIXES
+};
 
 enum hd_transform {
 #define X(id, name, params, always, about) HD_TRANSFORM_##id,
@@ -67,7 +86,7 @@ HD_MUST_USE enum hd_err hd_augment_add(struct hd_augment *augment, const struct 
 	const struct hd_field *x,
 	struct hd_diag *diag);
 
-/* Of whose draws, for readers that take parts (4). */
+/* Of whose draws, for readers that take parts (5). */
 struct hd_augment_draw { const struct hd_augment *augment; uint64_t index, epoch; };
 struct hd_augment_part { uint32_t top, left, height, width; };
 /* Does the list begin with resized_crop, and is this a row of training? */
@@ -76,15 +95,18 @@ bool hd_augment_takes_part(const struct hd_augment_draw *draw);
 void hd_augment_part(const struct hd_augment_draw *draw, uint32_t height, uint32_t width,
 	struct hd_augment_part *part);
 
+/* Numbers that transforms of a row of training need as working memory; 0: none. */
+uint64_t hd_augment_scratch(const struct hd_augment *augment, const struct hd_field *field);
 /* Transforms the numbers `x` of one sample. For tests. */
 void hd_augment_apply(const struct hd_augment *augment, const struct hd_field *field, uint64_t index,
-	uint64_t epoch, float *x);
+	uint64_t epoch, float *x, float *scratch);
 
-/* Sample `index` of a split as the model sees it: read, then transformed by set->augment. */
+/* Sample `index` of a split as the model sees it: read, then transformed by set->augment; not mixed with
+ * another. Takes memory where transforms need some. */
 HD_MUST_USE enum hd_err hd_dataset_read(const struct hd_dataset *set, uint32_t split, uint64_t index,
 	uint64_t epoch, void *const *out,
 	struct hd_diag *diag);
-/* Several. `ahead`: rows of coming steps (dataset.h). */
+/* Several; asks of training have hd_augment_scratch() each. `ahead`: rows of coming steps (dataset.h). */
 HD_MUST_USE enum hd_err hd_dataset_read_many(const struct hd_dataset *set, uint32_t split,
 	const struct hd_ask *ask, uint32_t n, bool ahead, struct hd_diag *diag);
 

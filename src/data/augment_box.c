@@ -18,7 +18,7 @@ void hd_shot_words(const struct shot *shot, uint32_t draw, uint32_t word[4])
 
 /* low * (high / low)^u, so that the logarithm is even: u's bits are square roots of square roots, which IEEE
  * 754 rounds alike on every machine. */
-static double between(double low, double high, uint32_t word)
+double hd_augment_between(double low, double high, uint32_t word)
 {
 	const uint32_t u = word >> (32 - UNIFORM_BITS);
 	double root = high / low, power = 1;
@@ -41,7 +41,7 @@ bool hd_augment_box(const struct shot *shot, uint32_t first_draw, const double n
 		hd_shot_words(shot, first_draw + t, word);
 		const double area = (double)height * (double)width * (number[0] + (number[1] - number[0]) *
 			(double)hd_uniform(word[0]));
-		const double ratio = between(number[2], number[3], word[1]);
+		const double ratio = hd_augment_between(number[2], number[3], word[1]);
 		const int64_t w = nearest(sqrt(area * ratio)), h = nearest(sqrt(area / ratio));
 		if (w < 1 || h < 1 || w > width || h > height)
 			continue;

@@ -92,7 +92,7 @@ static void each_transform_is_what_its_sentence_says(void **state)
 			float in[N], out[N];
 			fill(in, (uint32_t)index);
 			memcpy(out, in, sizeof in);
-			hd_augment_apply(&augment, &field, id, epoch, out);
+			hd_augment_apply(&augment, &field, id, epoch, out, NULL);
 			for (int i = 0; i < N; i++) {
 				float want = oracle(cases[k].kind, cases[k].v, in, drawn(9, id, epoch),
 					i / (H * W), i / W % H, i % W);
@@ -125,7 +125,7 @@ static void a_list_is_applied_in_order_each_with_a_draw_of_its_own(void **state)
 				want[i] = oracle(list[k].kind, list[k].v, before, drawn_at(k, 9, index, 4),
 					i / (H * W), i / W % H, i % W);
 		}
-		hd_augment_apply(&augment, &field, index, 4, got);
+		hd_augment_apply(&augment, &field, index, 4, got, NULL);
 		CHECK(memcmp(got, want, sizeof got) == 0, "sample %d", (int)index);
 	}
 }
@@ -145,7 +145,7 @@ static void normalize_takes_each_channel_and_every_row(void **state)
 		&diag), HD_OK);
 	fill(in, 3);
 	memcpy(out, in, sizeof in);
-	hd_augment_apply(&augment, &field, 7, HD_NO_EPOCH, out);
+	hd_augment_apply(&augment, &field, 7, HD_NO_EPOCH, out, NULL);
 	for (int i = 0; i < N; i++)
 		CHECK(out[i] == (in[i] - (float)mean[i / (H * W)]) / (float)std[i / (H * W)], "pixel %d", i);
 }
@@ -190,7 +190,7 @@ static void a_resized_crop_is_between_the_pixels_of_its_part(void **state)
 		int64_t y0, x0;
 		fill(in, (uint32_t)index);
 		memcpy(out, in, sizeof in);
-		hd_augment_apply(&augment, &field, index, index / 5, out);
+		hd_augment_apply(&augment, &field, index, index / 5, out, NULL);
 		if (!box_of(index, index / 5, H, W, box))
 			continue;
 		for (int i = 0; i < N; i++) {
@@ -250,15 +250,15 @@ static void chance_is_even_and_keyed(void **state)
 		fill(base, 1);
 		for (int k = 0; k < 3; k++)
 			memcpy(x[k], base, sizeof base);
-		hd_augment_apply(&flip, &field, i, 0, x[0]);
-		hd_augment_apply(&flip, &field, i, 1, x[1]);
-		hd_augment_apply(&other, &field, i, 0, x[2]);
+		hd_augment_apply(&flip, &field, i, 0, x[0], NULL);
+		hd_augment_apply(&flip, &field, i, 1, x[1], NULL);
+		hd_augment_apply(&other, &field, i, 0, x[2], NULL);
 		flips += memcmp(x[0], base, sizeof base) != 0;
 		same_epoch += memcmp(x[0], x[1], sizeof base) == 0;
 		same_seed += memcmp(x[0], x[2], sizeof base) == 0;
 		memset(x[0], 0, sizeof base);
 		x[0][2 * W + 3] = 1;              /* one pixel, in the middle of the first plane */
-		hd_augment_apply(&crop, &field, i, 3, x[0]);
+		hd_augment_apply(&crop, &field, i, 3, x[0], NULL);
 		for (int y = 0; y < 5; y++)
 			for (int c = 0; c < 5; c++)
 				at[y][c] += x[0][y * W + c + 1] == 1;
@@ -316,7 +316,7 @@ static void no_number_of_virtual_nodes_changes_a_sample(void **state)
 							sample = hd_sampler_at(&sampler, step, row);
 						float want[N];
 						fill(want, (uint32_t)sample);
-						hd_augment_apply(&augment, &field, sample, epoch, want);
+						hd_augment_apply(&augment, &field, sample, epoch, want, NULL);
 						CHECK(memcmp((const float *)input[0] + r * N, want,
 							sizeof want) == 0, "V %u, step %d, row %d", nvns,
 							(int)step,

@@ -188,5 +188,5 @@ static enum hd_err cifar_read(const struct hd_dataset *dataset, uint32_t split, 
 
 const struct hd_reader_ops hd_reader_cifar = {
 	.name = "cifar", .about = "folder of CIFAR-10 or CIFAR-100, binary version (plain or gzipped)",
-	.open = cifar_open, .read = cifar_read, .destroy = hd_reader_destroy,
+	.open = cifar_open, .read = cifar_read, .destroy = hd_reader_destroy, .of_classes = true,
 };

@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/le.h"
 #include "sys/signal.h"
+#include "data/named.h"
 #include "data/npy_write.h"
 #include "data/out_file.h"
 #include "data/record.h"
@@ -37,7 +38,11 @@ static enum hd_err unfit(const struct conversion *c, const char *why, struct hd_
 
 static enum hd_err read_one(const struct conversion *c, uint64_t i, struct hd_diag *diag)
 {
-	return c->set->ops->read(c->set, c->how->split, i, c->field, diag);
+	enum hd_err err = c->set->ops->read(c->set, c->how->split, i, c->field, diag);
+
+	if (!err)
+		hd_shares_make(c->set, c->field);
+	return err;
 }
 
 static enum hd_err stopped(const struct conversion *c, struct hd_diag *diag)

@@ -428,5 +428,5 @@ const struct hd_reader_ops hd_reader_csv = {
 	.about =
 	"table with a header row (RFC 4180): numbers, or a text for a model of tokens, and a label, the "
 	"last column unless data.label names it",
-	.open = csv_open, .read = csv_read, .destroy = csv_destroy,
+	.open = csv_open, .read = csv_read, .destroy = csv_destroy, .of_classes = true,
 };

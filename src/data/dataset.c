@@ -40,8 +40,12 @@ static enum hd_err open_named(const struct hd_reader_ops *ops, struct hd_dataset
 	const struct hd_data_spec *spec, struct hd_fs *fs, struct hd_diag *diag)
 {
 	struct hd_dataset *opened = NULL;
-	enum hd_err err = ops->open(&opened, spec, fs, diag);
+	struct hd_data_spec asked = *spec;
 
+	asked.float_target = spec->float_target && !(spec->shares && ops->of_classes);
+	enum hd_err err = ops->open(&opened, &asked, fs, diag);
+	if (err == HD_OK && spec->shares)
+		hd_shares_complete(opened, spec->classes);
 	if (err == HD_OK)
 		err = hd_named_complete(opened, spec, diag);
 	if (err == HD_OK)

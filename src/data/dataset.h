@@ -59,6 +59,9 @@ struct hd_data_spec {
 	/* shape per sample the model wants of "x"; synthetic makes it, others check it */
 	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;
 	bool     float_target;            /* mse: "y" is f32 of `classes` numbers */
+	/* float_target: they are shares of classes; a kind that has one class for a sample gives 1 to it and
+	 * 0 to the others */
+	bool     shares;
 	uint64_t count;                   /* synthetic: samples in the training split; 0: its default */
 	/* graph: of how many virtual nodes its samples are the rows (graph_layout.h); 0: one */
 	uint32_t intervals;
@@ -92,7 +95,8 @@ struct hd_data_file { const char *name; int64_t size_bytes, changed_wall_ns; uin
 #define HD_NO_EPOCH UINT64_MAX            /* not a row of training */
 
 /* A sample that is wanted, the data epoch of its row, and where its fields go. */
-struct hd_ask { uint64_t index, epoch; void *out[HD_MAX_FIELDS]; };
+struct hd_ask { uint64_t index, epoch; void *out[HD_MAX_FIELDS];
+	float *scratch; };                /* for transforms (augment.h); asks may share one */
 
 struct hd_dataset;
 /* What a set that is read by ranges says of its reading, and keeps to. Any thread. */
@@ -119,12 +123,14 @@ struct hd_reader_ops {
 	enum hd_err (*read)(const struct hd_dataset *set, uint32_t split, uint64_t index, void *const *out,
 		struct hd_diag *diag);
 	void (*destroy)(struct hd_dataset *set);
+	bool of_classes;                  /* "y" of a sample is the number of its class, and nothing else */
 };
 extern const struct hd_reader_ops *const hd_readers[];         /* ends with NULL */
 
 /* Fields that are looked at or made after reading (named.h); 0, which is x: none. `labels`: a y with a label
- * for each token of the mask. */
-struct hd_named { uint32_t mask, types, positions, labels; };
+ * for each token of the mask; `shares`: one that a class is written to, and that becomes shares of classes.
+ * */
+struct hd_named { uint32_t mask, types, positions, labels, shares; };
 
 /* First member of every reader's private struct. */
 struct hd_dataset {

@@ -216,5 +216,5 @@ const struct hd_reader_ops hd_reader_idx = {
 		.about =
 		"folder of the MNIST family (idx files, plain or gzipped); default: Debian's "
 		"dataset-fashion-mnist",
-	.open = idx_open, .read = idx_read, .destroy = hd_reader_destroy,
+	.open = idx_open, .read = idx_read, .destroy = hd_reader_destroy, .of_classes = true,
 };

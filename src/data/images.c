@@ -344,5 +344,5 @@ static void images_destroy(struct hd_dataset *set)
 const struct hd_reader_ops hd_reader_images = {
 	.name = "images", .about =
 		"folder with a folder of JPEG and PNG files for each class, or a list of them",
-	.open = images_open, .read = images_read, .destroy = images_destroy,
+	.open = images_open, .read = images_read, .destroy = images_destroy, .of_classes = true,
 };

@@ -96,6 +96,34 @@ enum hd_err hd_named_complete(struct hd_dataset *set, const struct hd_data_spec 
 	return HD_OK;
 }
 
+void hd_shares_complete(struct hd_dataset *set, uint32_t classes)
+{
+	const uint32_t y = find_field(set, "y");
+
+	if (y == HD_NONE || set->field[y].dtype != HD_I32 || set->field[y].rank)
+		return;
+	assert(y && classes);
+	set->field[y].dtype = HD_F32;
+	set->field[y].rank = 1;
+	set->field[y].dim[0] = classes;
+	set->field[y].sample_bytes = classes * sizeof(float);
+	set->field[y].all = NULL;
+	set->named.shares = y;
+}
+
+void hd_shares_make(const struct hd_dataset *set, void *const *out)
+{
+	const uint32_t y = set->named.shares;
+	int32_t label;
+
+	if (!y)
+		return;
+	memcpy(&label, out[y], sizeof label);
+	memset(out[y], 0, set->field[y].sample_bytes);
+	if (label >= 0 && label < set->field[y].dim[0])        /* -1: none */
+		((float *)out[y])[label] = 1;
+}
+
 static enum hd_err check_mask(const struct hd_dataset *set, const int32_t *mask, uint64_t n, uint64_t index,
 	struct hd_diag *diag)
 {
@@ -134,6 +162,7 @@ enum hd_err hd_named_make(const struct hd_dataset *set, uint64_t index, void *co
 
 	if (err)
 		return err;
+	hd_shares_make(set, out);
 	for (uint64_t i = 0; named->labels && i < n; i++)
 		if (!mask[i])
 			((int32_t *)out[named->labels])[i] = HD_LABEL_NONE;

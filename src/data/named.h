@@ -12,7 +12,9 @@
  * 2. Where each token has a label in y, one that is not seen has -1: neither loss nor weight.
  * 3. Every other name is the reader's to supply; a set that lacks what the model reads is refused. So is one
  *    without an attention_mask: all ones would be a guess.
- * 4. The label -100, PyTorch's word for none, is -1 here. Readers translate it (hd_label()).
+ * 4. Where the model reads shares of classes and the data have one class for a sample, y is 1 at the class
+ *    and 0 elsewhere; of a sample without one all are 0.
+ * 5. The label -100, PyTorch's word for none, is -1 here. Readers translate it (hd_label()).
  *
  * Pure but for the set that is completed. Threads: making is pure. */
 #ifndef HD_DATA_NAMED_H
@@ -34,6 +36,10 @@ bool hd_want_is_mask(const struct hd_data_want *want);
 uint64_t hd_want_elems(const struct hd_data_want *want);
 
 /* Adds the fields that are made, and refuses what nothing supplies. Once, when the reader is done. */
+/* A reader's y of one class, where it is that, becomes a field of `classes` shares (4); what was read of a
+ * sample becomes them. */
+void hd_shares_complete(struct hd_dataset *set, uint32_t classes);
+void hd_shares_make(const struct hd_dataset *set, void *const *out);
 HD_MUST_USE enum hd_err hd_named_complete(struct hd_dataset *set, const struct hd_data_spec *spec,
 	struct hd_diag *diag);
 /* Makes of a sample as its reader gave it one as the model reads it. HD_E_INPUT: its mask is none. */

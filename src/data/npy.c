@@ -14,6 +14,7 @@ struct npy_column {
 	const char *name;
 	uint64_t per_sample;
 	int64_t bound, least;
+	bool of_class;                    /* written as a class, for shares (named.h, rule 4) */
 	bool ignores; int32_t ignore;            /* an integer that is right whatever the bounds are */
 };
 
@@ -122,7 +123,7 @@ static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, s
 	struct npy_column *y = &set->column[1];
 	const int64_t one = 1, *dim = y->npy.rank > 1 ? y->npy.dim + 1 : &one;
 
-	if (!spec->float_target) {
+	if (!spec->float_target || (spec->shares && !is_float(&y->npy) && y->npy.rank == 1)) {
 		if (is_float(&y->npy))
 			return hd_fail(diag, HD_E_INPUT,
 				"%s holds %s, the loss wants class numbers: save integers, or use "
@@ -131,6 +132,7 @@ static enum hd_err add_y(struct npy_set *set, const struct hd_data_spec *spec, s
 		enum hd_err err = hd_field_add(&set->reader, "y", HD_I32, y->npy.rank - 1, y->npy.dim + 1,
 			diag);
 		y->bound = spec->classes;
+		y->of_class = spec->float_target;
 		y->ignores = spec->ignores;
 		y->ignore = spec->ignore;
 		y->least = y->npy.rank > 1 ? -1 : 0;               /* of a row of labels some may be masked */
@@ -234,7 +236,7 @@ static enum hd_err read_column(const struct npy_column *column, const struct hd_
 	uint64_t n = column->per_sample, first = id * n;
 	const struct hd_npy *npy = &column->npy;
 
-	if (field->dtype == HD_F32) {
+	if (field->dtype == HD_F32 && !column->of_class) {
 		bool integers = !is_float(npy);
 		for (uint64_t i = 0; i < n; i++)
 			((float *)out)[i] = integers ? (float)integer_at(npy, first + i) :

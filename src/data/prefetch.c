@@ -11,20 +11,19 @@
 #include "sys/lock.h"
 #include "sys/memory.h"
 #include "sys/thread.h"
-#include "data/augment.h"
+#include "data/step_rows.h"
 
 /* A place is FREE, claimed by one reader (FILLING), or holds the rows of `step` until
  * its consumer gives it back. What is claimed but no longer wanted is dropped once filled. All of it
  * under the lock, except the rows themselves: they belong to the thread that claimed or took the place. */
 enum place_state { FREE, FILLING, FULL };
 #define NO_STEP UINT64_MAX
-enum { TOGETHER = 64 };                           /* rows that are asked of the set at once */
 /* A FREE place keeps the step that was given back, so that it is not read again; NO_STEP: none was. */
 struct prefetch_place { uint64_t step, nrows; enum place_state state; bool dropped; };
 
 struct hd_prefetch {
 	struct hd_prefetch_spec spec;
-	uint64_t field_at[HD_MAX_FIELDS], step_bytes;
+	uint64_t field_at[HD_MAX_FIELDS], spare_at, step_bytes;
 	struct hd_memory memory;                         /* [depth, step_bytes] */
 	struct prefetch_place *place;                             /* [depth, nvns], owned */
 	/* [depth, nvns, per_vn], owned; NULL: not asked for */
@@ -45,10 +44,10 @@ struct hd_prefetch {
 	struct hd_thread thread[HD_PREFETCH_THREADS];
 };
 
-/* A step is an array per field, of the rows of all virtual nodes: its bytes, and where the fields begin.
- * false: beyond counting. */
+/* A step is an array per field, of the rows of all virtual nodes, and what each virtual node takes to
+ * transform them: its bytes, and where the fields begin. false: beyond counting. */
 static bool step_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[HD_MAX_FIELDS],
-	uint64_t *step_bytes)
+	uint64_t *spare_at, uint64_t *step_bytes)
 {
 	uint64_t total = 0, bytes;
 
@@ -60,15 +59,16 @@ static bool step_layout(const struct hd_prefetch_spec *spec, uint64_t field_at[H
 		    || !hd_add_u64(total, bytes / HD_ALIGN * HD_ALIGN, &total))
 			return false;
 	}
-	*step_bytes = total;
-	return true;
+	*spare_at = total;
+	return hd_mul_u64(spec->nvns, hd_step_spare_bytes(spec->set), &bytes) &&
+		hd_add_u64(total, bytes, step_bytes);
 }
 
 uint64_t hd_prefetch_bytes(const struct hd_prefetch_spec *spec)
 {
-	uint64_t field_at[HD_MAX_FIELDS], bytes;
+	uint64_t field_at[HD_MAX_FIELDS], spare_at, bytes;
 
-	return step_layout(spec, field_at, &bytes) ? bytes : UINT64_MAX;
+	return step_layout(spec, field_at, &spare_at, &bytes) ? bytes : UINT64_MAX;
 }
 
 static uint64_t place_index(const struct hd_prefetch *p, uint64_t step, uint32_t vn)
@@ -102,30 +102,19 @@ static struct hd_sample *names_of(const struct hd_prefetch *p, uint64_t step, ui
 static enum hd_err fill_place(const struct hd_prefetch *p, uint64_t step, uint32_t vn, uint64_t *nrows,
 	struct hd_diag *diag)
 {
-	const struct hd_dataset *set = p->spec.set;
-	struct hd_sample *name = names_of(p, step, vn);
-	struct hd_ask ask[TOGETHER];
-	uint64_t first, end;
-	enum hd_err err = HD_OK;
-	uint32_t n = 0;
+	const uint64_t spare = hd_step_spare_bytes(p->spec.set);
+	struct hd_step_rows rows = { .set = p->spec.set, .split = p->spec.split, .sampler = p->spec.sampler,
+		.step = step, .name = names_of(p, step, vn), .ahead = true };
 
 	(void)HD_FAILPOINT(DATA_READ);
-	hd_vn_rows(p->spec.per_vn, hd_sampler_rows(p->spec.sampler, step), vn, &first, &end);
-	for (uint64_t row = first; row < end && err == HD_OK; row++) {
-		for (uint32_t f = 0; f < set->nfields; f++)
-			ask[n].out[f] = rows_of(p, step, vn, f) + (row - first) * set->field[f].sample_bytes;
-		ask[n].index = hd_sampler_at(p->spec.sampler, step, row);
-		ask[n].epoch = hd_sampler_epoch_at(p->spec.sampler, step, row);
-		if (name)
-			name[row - first] = (struct hd_sample){ ask[n].epoch, ask[n].index };
-		n++;
-		if (n < TOGETHER && row + 1 < end)
-			continue;
-		err = hd_dataset_read_many(set, p->spec.split, ask, n, true, diag);
-		n = 0;
-	}
-	*nrows = end - first;
-	return err;
+	hd_vn_rows(p->spec.per_vn, hd_sampler_rows(p->spec.sampler, step), vn, &rows.first, &rows.end);
+	for (uint32_t f = 0; f < p->spec.set->nfields; f++)
+		rows.out[f] = rows_of(p, step, vn, f);
+	if (spare)
+		rows.spare = (uint8_t *)p->memory.at + step % p->spec.depth * p->step_bytes + p->spare_at +
+			vn * spare;
+	*nrows = rows.end - rows.first;
+	return hd_step_rows_read(&rows, diag);
 }
 
 static void pass_by(struct hd_prefetch *p)
@@ -246,7 +235,7 @@ static enum hd_err check_spec(struct hd_prefetch *p, struct hd_diag *diag)
 	if (step_bytes >= SIZE_MAX / spec->depth)
 		return hd_fail(diag, HD_E_INVAL, "the samples of one step are more than can be addressed: "
 			"make batch.global smaller");
-	(void)step_layout(spec, p->field_at, &p->step_bytes);
+	(void)step_layout(spec, p->field_at, &p->spare_at, &p->step_bytes);
 	p->nactive = spec->first_threads && spec->first_threads < spec->nthreads ? spec->first_threads :
 		spec->nthreads;
 	p->reach = spec->first_depth && spec->first_depth < spec->depth ? spec->first_depth : spec->depth;

@@ -36,6 +36,7 @@
 
 #include "data/dataset.h"
 #include "data/sampler.h"
+#include "data/step_rows.h"
 
 enum { HD_PREFETCH_THREADS = 16,          /* readers: more than any disk has use for */
        HD_PREFETCH_DEPTH = 64,            /* steps */
@@ -65,8 +66,6 @@ struct hd_prefetch_spec {
 	uint64_t (*now)(const void *user);
 	void *user;
 };
-
-struct hd_sample { uint64_t epoch, index; };      /* of a data epoch, as the data set numbers it */
 
 struct hd_prefetch;
 

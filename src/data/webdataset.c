@@ -335,5 +335,5 @@ static enum hd_err webdataset_open(struct hd_dataset **set, const struct hd_data
 const struct hd_reader_ops hd_reader_webdataset = {
 	.name = "webdataset", .about =
 		"tar files of samples: KEY.npy, KEY.raw, KEY.jpg or KEY.png, and KEY.cls",
-	.open = webdataset_open, .read = hd_shards_read, .destroy = hd_shards_destroy,
+	.open = webdataset_open, .read = hd_shards_read, .destroy = hd_shards_destroy, .of_classes = true,
 };

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "graph/op.h"
+#include "data/step_rows.h"
 
 struct search {
 	struct hd_worker *worker;
@@ -88,32 +90,38 @@ static enum hd_err walk(struct search *s, enum hd_run_phase phase, const struct 
 	return err;
 }
 
+/* Row `row` of the step, the i-th that was read. */
+static void look_at_row(struct search *s, uint64_t row, uint64_t i)
+{
+	const struct hd_dataset *data = s->worker->task->data;
+
+	for (uint32_t f = 0; f < data->nfields && !*s->cause; f++) {
+		const uint64_t bytes = data->field[f].sample_bytes,
+			n = bytes / hd_dtype_bytes((enum hd_dtype)data->field[f].dtype);
+		if (first_bad(s->rank->eval_input[f] + i * bytes, data->field[f].dtype, n) < n)
+			snprintf(s->cause, sizeof s->cause,
+				"\"%s\" of training sample %" PRIu64 " is not finite (virtual node %u)",
+				data->field[f].name, hd_sampler_at(&s->worker->task->sampler,
+					(uint64_t)s->worker->count.step, row), s->vn);
+	}
+}
+
 static enum hd_err read_rows(struct search *s, struct hd_diag *diag)
 {
 	struct hd_dataset *data = s->worker->task->data;
-	void *out[HD_MAX_FIELDS];
-	enum hd_err err = HD_OK;
+	struct hd_step_rows rows = { .set = data, .sampler = &s->worker->task->sampler,
+		.step = (uint64_t)s->worker->count.step, .first = s->rank->work->loaded[0].first_row };
+	const uint64_t spare = hd_step_spare_bytes(data);
 
+	rows.end = rows.first + s->rank->work->loaded[0].rows;
 	for (uint32_t f = 0; f < data->nfields; f++)
-		s->rank->work->loaded[0].field[f] = s->rank->eval_input[f];
-	for (uint64_t i = 0; i < s->rank->work->loaded[0].rows && !err && !*s->cause; i++) {
-		const struct hd_sampler *sampler = &s->worker->task->sampler;
-		uint64_t step = (uint64_t)s->worker->count.step, row = s->rank->work->loaded[0].first_row + i,
-			sample = hd_sampler_at(sampler, step, row);
-		for (uint32_t f = 0; f < data->nfields; f++)
-			out[f] = s->rank->eval_input[f] + i * data->field[f].sample_bytes;
-		err = hd_dataset_read(data, 0, sample, hd_sampler_epoch_at(sampler, step, row), out, diag);
-		for (uint32_t f = 0; f < data->nfields && !err && !*s->cause; f++) {
-			uint64_t n =
-				data->field[f].sample_bytes /
-				hd_dtype_bytes((enum hd_dtype)data->field[f].dtype);
-			if (first_bad(out[f], data->field[f].dtype, n) < n)
-				snprintf(s->cause, sizeof s->cause,
-					"\"%s\" of training sample %" PRIu64 " is not finite (virtual node "
-					"%u)",
-					data->field[f].name, sample, s->vn);
-		}
-	}
+		s->rank->work->loaded[0].field[f] = rows.out[f] = s->rank->eval_input[f];
+	if (spare && !(rows.spare = hd_alloc(spare)))
+		return hd_fail(diag, HD_E_NOMEM, "no memory to read rows once more");
+	enum hd_err err = hd_step_rows_read(&rows, diag);
+	for (uint64_t i = 0; i < rows.end - rows.first && !err && !*s->cause; i++)
+		look_at_row(s, rows.first + i, i);
+	hd_free(rows.spare);
 	return err;
 }
 

@@ -17,6 +17,7 @@
 #include "graph/text.h"
 #include "data/graph_layout.h"
 #include "data/blob.h"
+#include "data/mix.h"
 #include "data/named.h"
 #include "checkpoint/onnx_model.h"
 #include "engine/closing.h"
@@ -577,6 +578,9 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		err = bound_labels(g, y, &spec, diag);
 	if (!err)
 		err = bound_ids(g, x, y, &spec, diag);
+	spec.shares = spec.float_target && spec.classes && (!strcmp(hd_job_text(job, HD_JOB_LOSS),
+		"soft-cross-entropy") ||
+		!strcmp(hd_job_text(job, HD_JOB_LOSS), "kl"));
 	if (!err)
 		err = hd_dataset_open(&task->data, &spec, fs, diag);
 	err = err ? err : whole_graph(job, g, task->data, diag);
@@ -593,6 +597,16 @@ static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
 	for (const struct hd_job_call *c = v->call; c < v->call + v->ncalls && !err; c++) {
 		struct hd_augment_param param[HD_JOB_MAX_PARAMS];
 		struct hd_diag why = { "" };
+static enum hd_err mixes_fit(const struct hd_task *task, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &task->job->value[HD_JOB_AUGMENT];
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_mix_check(task->data, &why);
+
+	return err ? hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, v->line, v->column,
+		why.text) : HD_OK;
+}
+
 		for (uint32_t i = 0; i < c->nparams; i++)
 			param[i] = (struct hd_augment_param){ c->param[i].name, c->param[i].at,
 				c->param[i].n };
@@ -604,8 +618,8 @@ static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
 		else if (err)
 			(void)hd_fail(diag, err, "data.augment: %s", why.text);
 	}
-	task->data->augment = task->augment.nsteps ? &task->augment : NULL;
-	return err;
+	task->data->augment = task->augment.nsteps || task->augment.nmixes ? &task->augment : NULL;
+	return err ? err : mixes_fit(task, diag);
 }
 
 static void take_optim(struct hd_task *task)

@@ -59,7 +59,7 @@ X(SPLIT_SEED, "data",  "split_seed", INT, 2, "0",      "auto", 0, 0x1p63, "idx, 
 X(IMAGE_SIZE, "data",  "size",      INT,  2, "auto",   "auto", 1, 4096, "images, webdataset: pixels of the shorter side, before the middle is cut out as the model takes it; auto: the larger of the model's sides")
 X(IMAGE_FIT,  "data",  "fit",       WORD, 2, "crop",   "crop|stretch", 0, 0, "images, webdataset: crop: the middle of the image, with its proportions; stretch: all of it, both sides as the model takes them")
 X(ORDER,      "data",  "order",     WORD, 1, "shuffle", "shuffle|sequential|blocks", 0, 0, "order of the samples, a function of seed and step")
-X(AUGMENT,    "data",  "augment",   CALLS, 1, "[]",    "", -1e30, 1e30, "transforms of training samples in order: resized_crop, flip, crop, shift, cutout, brightness, contrast; of all samples: normalize")
+X(AUGMENT,    "data",  "augment",   CALLS, 1, "[]",    "", -1e30, 1e30, "transforms of training samples in order: resized_crop, flip, crop, shift, cutout, rotate, erasing, color_jitter, brightness, contrast; of all samples: normalize; last, of samples of a step: mixup, cutmix")
 X(DATA_COUNT, "data",  "count",     INT,  1, "0",      "", 0, 0x1p40, "synthetic: samples to make; 0: the kind's own number")
 
 X(GLOBAL,     "batch", "global",    INT,  1, NULL,     "", 1, 0x1p31, "samples per step: the only batch a user ever writes")

@@ -2,9 +2,10 @@
 
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/checked.h"
 #include "sys/memory.h"
-#include "data/augment.h"
+#include "data/step_rows.h"
 #include "checkpoint/export.h"
 
 struct batches {
@@ -59,21 +60,19 @@ static enum hd_err read_step(struct batches *b, uint64_t step, uint8_t **at, str
 {
 	const struct hd_dataset *data = b->task->data;
 	uint64_t rows = hd_sampler_rows(&b->task->sampler, step);
-	uint8_t *field[HD_MAX_FIELDS];
-	void *out[HD_MAX_FIELDS];
+	const uint64_t spare = hd_step_spare_bytes(data);
+	struct hd_step_rows all = { .set = data, .sampler = &b->task->sampler, .step = step, .end = rows };
 	enum hd_err err = HD_OK;
 
 	for (uint32_t f = 0; f < data->nfields && !err; f++) {
-		field[f] = *at;
+		all.out[f] = *at;
 		*at += rows * data->field[f].sample_bytes;
-		err = describe(b, step, rows, &data->field[f], field[f], diag);
+		err = describe(b, step, rows, &data->field[f], all.out[f], diag);
 	}
-	for (uint64_t r = 0; r < rows && !err; r++) {
-		for (uint32_t f = 0; f < data->nfields; f++)
-			out[f] = field[f] + r * data->field[f].sample_bytes;
-		err = hd_dataset_read(data, 0, hd_sampler_at(&b->task->sampler, step, r),
-			hd_sampler_epoch_at(&b->task->sampler, step, r), out, diag);
-	}
+	if (!err && spare && !(all.spare = hd_alloc(spare)))
+		err = hd_fail(diag, HD_E_NOMEM, "no memory to read a step");
+	err = err ? err : hd_step_rows_read(&all, diag);
+	hd_free(all.spare);
 	return err;
 }
 
