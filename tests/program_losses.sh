@@ -50,6 +50,33 @@ if has_failpoints; then
 fi
 passed "three workers, stages, and a loss of one have the same"
 
+# several losses, each with a figure of its own
+sed -e '/^loss:/d; /^eval:/d; /^stop:/d; /^checkpoint:/d; /plateau/d; /^optim:/d' job.yaml >sum.yaml
+cat >>sum.yaml <<'END'
+loss: [{kind: cross-entropy}, {kind: cross-entropy, smoothing: 0.3, weight: 0.5}]
+optim: {kind: sgd, lr: 0.3}
+eval: {every: 6}
+END
+terms() { grep -o '"step":[0-9]*\|"loss[_0-9]*":[^,]*' "$1/metrics.ndjson"; }
+train run sum.yaml --out sum1 --devices 1
+sum=$digest
+terms sum1 >sum.terms
+[ "$(grep -c loss_2 sum.terms)" = 12 ] || failed "terms: $(cat sum.terms)"
+grep '"kind":"eval"' sum1/events.ndjson | grep -q '"loss_1":.*"loss_2"' || failed "an evaluation has no terms"
+grep -q '<h2>Loss 2' sum1/report.html || failed "the report has no terms"
+for n in 2 3 5; do
+	train run sum.yaml --out "sum$n" --devices $n
+	same "$digest" "$sum" "a sum on $n devices"
+	terms "sum$n" | cmp - sum.terms || failed "other terms on $n devices"
+done
+for by in '--workers 3' '--workers 3 -s parallel.mode=pipeline'; do
+	run=sum${by//[^a-z0-9]/}
+	train run sum.yaml --out "$run" $by --devices 1
+	same "$digest" "$sum" "a sum, $by"
+	terms "$run" | cmp - sum.terms || failed "other terms, $by"
+done
+passed "several losses have the same terms on devices, workers and in stages"
+
 refused() { expect "$1" heddle run job.yaml --out no -q "${@:3}"; says "$2"; }
 refused 2 'loss.class_weights has 2 numbers, the model 4 outputs' -s 'loss.class_weights=[1, 2]'
 refused 2 'loss.smoothing' -s loss.smoothing=-1

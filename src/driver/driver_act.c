@@ -287,11 +287,12 @@ ACT(commit)
 	c->wait_ms = (double)n->wait_ns * 1e-6;
 	const struct hd_pace_total all = hd_pace_total(&c->reshape.pace, a->step,
 		hd_coordinator_view(c->machine));
-	const struct hd_step_record r = { .step = a->step, .samples = n->samples, .epoch = n->data_epoch,
+	struct hd_step_record r = { .step = a->step, .samples = n->samples, .epoch = n->data_epoch,
 		.loss_sum = n->loss_sum, .weight = n->weight,
 		.correct = n->correct, .gnorm = n->gnorm, .lr = (float)n->lr, .empty = n->empty,
 		.skipped = n->skipped, .has_digest = n->has_digest,
-		.digest = n->digest, .wait_data_ns = all.read_wait_ns };
+		.digest = n->digest, .wait_data_ns = all.read_wait_ns, .nterms = n->nterms };
+	memcpy(r.term_sum, n->term_sum, sizeof r.term_sum);
 	const struct hd_step_times t = { .step_ms = c->step_ms, .wait_ms = c->wait_ms,
 		.workers = status.nmembers, .membership = a->epoch,
 		.redone = n->redone, .bytes_out = all.bytes_out, .preempted = all.preempted,

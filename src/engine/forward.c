@@ -71,11 +71,9 @@ static enum hd_err one_block(struct hd_rank *rank, uint32_t iblock)
 		err = run_rows(rank, (const void *const *)rank->eval_input, n, &bind);
 	if (err)
 		return err;
-	w->forward->block[iblock] = (struct hd_leaf){
-		readout(rank, &bind, w->stage->infer_out.loss), readout(rank, &bind,
-			w->stage->infer_out.weight),
-			readout(rank, &bind, w->stage->infer_out.correct),
-	};
+	for (uint32_t k = 0; k < HD_LEAF_FIELDS; k++)
+		*(&w->forward->block[iblock].loss + k) = readout(rank, &bind,
+			hd_readout_field(&w->stage->infer_out, k));
 	if (w->task->measured.wanted)
 		hd_measures_take(&w->forward->measures, at, n, hd_program_value(&w->stage->infer, &bind,
 			w->stage->infer_out.logits), rank->eval_input[w->task->measured.field]);
@@ -139,7 +137,11 @@ enum hd_err hd_worker_forward(struct hd_worker *w, const struct hd_forward_job *
 			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, weight)),
 			fold(at, pass.block, nblocks, offsetof(struct hd_leaf, correct)), job->count,
 			w->stage->infer_out.correct != HD_NONE, w->task->measured.wanted, { 0 },
+			.nterms = w->task->nterms,
 		};
+	for (uint32_t i = 0; i < w->task->nterms && !err; i++)
+		metrics->term_sum[i] = fold(at, pass.block, nblocks, offsetof(struct hd_leaf, term) +
+			i * sizeof(double));
 	err = err ? err : hd_measures_count(&pass.measures, metrics->measure, &arena, diag);
 out:
 	hd_arena_finish(&arena);

@@ -20,6 +20,7 @@ struct hd_metrics {
 	uint64_t rows, has_hits;          /* has_hits: 0 or 1 */
 	uint32_t measured;                /* bit i: measure[i] is there (measure.h) */
 	double measure[HD_NMEASURES];
+	uint32_t nterms; double term_sum[HD_MODEL_TERMS];         /* losses that are added, not weighted */
 };
 
 /* Called once per block, from the rank that computed it, in any order: rows [first, first+n)

@@ -130,9 +130,9 @@ void hd_rank_read_out(struct hd_rank *rank, const struct hd_bind *bind, uint32_t
 	struct hd_worker *w = rank->worker;
 	struct hd_leaf *leaf = hd_fore_leaf(rank, vn);
 
-	leaf->loss    += read_f64(&w->stage->train, bind, w->stage->train_out.loss, ipart);
-	leaf->weight  += read_f64(&w->stage->train, bind, w->stage->train_out.weight, ipart);
-	leaf->correct += read_f64(&w->stage->train, bind, w->stage->train_out.correct, ipart);
+	for (uint32_t k = 0; k < HD_LEAF_FIELDS; k++)
+		*(&leaf->loss + k) += read_f64(&w->stage->train, bind,
+			hd_readout_field(&w->stage->train_out, k), ipart);
 	hd_moments_take(rank, vn, ipart, bind);
 }
 

@@ -9,7 +9,11 @@
 
 /* What leaves say besides gradients, as bytes of little end (dist.h draws them). */
 
-enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8, FIELDS = HD_LEAF_FIELDS };
+enum { VERSION = 1, HEAD = 8, ENTRY_HEAD = 8 };
+
+/* Those of losses that are not added do not travel. */
+static uint64_t fields_of(const struct hd_worker *w) { return HD_LEAF_FIELDS - HD_MODEL_TERMS +
+	w->task->nterms; }
 
 /* ---- what is known ---- */
 
@@ -51,7 +55,9 @@ static bool says(const struct hd_worker *w, uint16_t from, uint32_t stage, uint3
 
 static uint32_t sayer(const struct hd_worker *w, uint64_t field)
 {
-	return pipe_of(w) ? pipe_of(w)->says[field] : 0;
+	const uint64_t n = fields_of(w);
+
+	return pipe_of(w) ? pipe_of(w)->says[field < n ? field : field - n + HD_LEAF_FIELDS] : 0;
 }
 
 void hd_leaves_computed(struct hd_worker *w, const struct hd_work *work)
@@ -64,9 +70,10 @@ void hd_leaves_computed(struct hd_worker *w, const struct hd_work *work)
 
 /* ---- bytes ---- */
 
-static uint64_t entry_bytes(const struct hd_worker *w) { return ENTRY_HEAD + (FIELDS +
-	w->step->moments.elems) *
-	sizeof(double); }
+static uint64_t entry_bytes(const struct hd_worker *w)
+{
+	return ENTRY_HEAD + (fields_of(w) + w->step->moments.elems) * sizeof(double);
+}
 
 uint64_t hd_dist_leaves_bytes(const struct hd_worker *w, uint32_t n) { return HEAD + n * entry_bytes(w); }
 
@@ -95,7 +102,9 @@ static void put_entry(const struct hd_worker *w, uint32_t v, uint8_t *at)
 
 	hd_put32(at, v);
 	hd_put32(at + 4, 0);
-	at = put_f64(put_f64(put_f64(at + ENTRY_HEAD, leaf->loss), leaf->weight), leaf->correct);
+	at += ENTRY_HEAD;
+	for (uint64_t k = 0; k < fields_of(w); k++)
+		at = put_f64(at, *(&leaf->loss + k));
 	for (uint64_t i = 0; i < w->step->moments.elems; i++)
 		at = put_f64(at, moments[i]);
 }
@@ -142,11 +151,12 @@ static enum hd_err check_entry(const struct hd_worker *w, uint16_t from, const u
 	bool same = true;
 	const double *known = &w->step->leaf[v].loss, *moments = w->step->moments.leaf +
 		v * w->step->moments.elems;
-	for (uint64_t i = 0; i < FIELDS + w->step->moments.elems; i++) {
+	const uint64_t nfields = fields_of(w);
+	for (uint64_t i = 0; i < nfields + w->step->moments.elems; i++) {
 		uint8_t bytes[8];
 		if (!says(w, from, sayer(w, i), v) || !*known_of(w, sayer(w, i), v))
 			continue;
-		put_f64(bytes, i < FIELDS ? known[i] : moments[i - FIELDS]);
+		put_f64(bytes, i < nfields ? known[i] : moments[i - nfields]);
 		same &= memcmp(bytes, at + ENTRY_HEAD + i * 8, 8) == 0;
 	}
 	return same ? HD_OK : hd_fail(diag, HD_E_INTEGRITY,
@@ -160,10 +170,12 @@ static void take_entry(struct hd_worker *w, uint16_t from, const uint8_t *at)
 	uint32_t v = hd_get32(at);
 	double *said = &w->step->leaf[v].loss, *moments = w->step->moments.leaf + v * w->step->moments.elems;
 
+	const uint64_t nfields = fields_of(w);
+
 	at += ENTRY_HEAD;
-	for (uint64_t i = 0; i < FIELDS + w->step->moments.elems; i++)
+	for (uint64_t i = 0; i < nfields + w->step->moments.elems; i++)
 		if (says(w, from, sayer(w, i), v))
-			*(i < FIELDS ? said + i : moments + i - FIELDS) = get_f64(at + i * 8);
+			*(i < nfields ? said + i : moments + i - nfields) = get_f64(at + i * 8);
 	for (uint32_t s = 0; s < nstages_of(w); s++)
 		if (says(w, from, s, v))
 			mark(w, s, v);
@@ -203,7 +215,7 @@ void hd_dist_leaf_merge(const struct hd_worker *w, uint16_t from, const uint8_t 
 	const uint32_t v = hd_get32(entry);
 
 	assert(v == hd_get32(into));
-	for (uint64_t i = 0; i < FIELDS + w->step->moments.elems; i++)
+	for (uint64_t i = 0; i < fields_of(w) + w->step->moments.elems; i++)
 		if (says(w, from, sayer(w, i), v))
 			memcpy(into + ENTRY_HEAD + i * 8, entry + ENTRY_HEAD + i * 8, 8);
 }

@@ -16,6 +16,7 @@ static const struct { const char *name, *data; } cases[] = {
 	{ "all", "ignored" }, { "soft", "shares" }, { "soft_all", "shares" }, { "kl", "shares" },
 	{ "bce", "labels" }, { "bce_pos", "labels" }, { "bce_one_pos", "labels" }, { "mse", "numbers" },
 	{ "l1", "numbers" }, { "smooth_l1", "numbers" }, { "huber", "numbers" },
+	{ "one_hot", "classes" }, { "sum", "several" }, { "sum_of_one_target", "labels" },
 };
 enum { NCASES = sizeof cases / sizeof *cases };
 
@@ -126,11 +127,19 @@ static void losses_gradients_and_parameters_are_pytorchs(void **state)
 		open_case(&rig, c, 2, NULL, NULL);
 		read_tensors(&rig, "expect.safetensors", &all);
 		const double *loss = expected(&all, c, "loss")->at;
+		const double *terms = rig.task->nterms ? expected(&all, c, "terms")->at : NULL;
+		assert_int_equal(rig.task->nterms, strncmp(cases[c].name, "sum", 3) ? 0 : cases[c].name[3] ?
+			2 : 3);
 		for (uint32_t s = 0; s < STEPS; s++) {
 			const struct hd_step_record r = step(&rig);
 			CHECK(fabs(r.loss_sum / r.weight - loss[s]) <= tolerance * fmax(1, loss[s]),
 				"%s: loss of step %u is %.9g, PyTorch has %.9g", cases[c].name, s,
 				r.loss_sum / r.weight, loss[s]);
+			for (uint32_t t = 0; t < r.nterms; t++, terms++)
+				CHECK(fabs(r.term_sum[t] / r.weight - *terms) <= tolerance * fmax(1, *terms),
+					"%s: term %u of step %u is %.9g, PyTorch has %.9g", cases[c].name,
+					t + 1, s,
+					r.term_sum[t] / r.weight, *terms);
 			if (s == 0)
 				close_to(&rig, c, expected(&all, c, "grad"), rig.worker->parts->part->sum,
 					1 / r.weight, "gradient");
@@ -167,7 +176,9 @@ static void devices_agree_in_steps_parameters_and_measures(void **state)
 				got = step(&rig);
 				want[s] = ndevices == 1 ? got : want[s];
 				CHECK(got.loss_sum == want[s].loss_sum && got.weight == want[s].weight &&
-					got.correct == want[s].correct, "%s: step %d on %u devices",
+					got.correct == want[s].correct && got.nterms == want[s].nterms &&
+					!memcmp(got.term_sum, want[s].term_sum, sizeof got.term_sum),
+						"%s: step %d on %u devices",
 						cases[c].name, s,
 					ndevices);
 			}
@@ -183,6 +194,7 @@ static void devices_agree_in_steps_parameters_and_measures(void **state)
 				"%s: parameters on %u devices",
 				cases[c].name, ndevices);
 			CHECK(m.loss_sum == seen.loss_sum && m.measured == seen.measured &&
+				!memcmp(m.term_sum, seen.term_sum, sizeof m.term_sum) &&
 				!memcmp(m.measure, seen.measure, sizeof m.measure),
 					"%s: measures on %u devices",
 				cases[c].name, ndevices);
@@ -237,6 +249,15 @@ static const struct { size_t of; const char *key, *value, *says; } refusals[] = 
 	{ 1, "loss.class_weights", "[1, 2]", "loss.class_weights has 2 numbers, the model 5 outputs" },
 	{ 9, "loss.pos_weight", "[1, 2]", "loss.pos_weight has 2 numbers, the model 5 outputs" },
 	{ 0, "eval.metrics", "[f1-binary]", "f1-binary is of two classes, the model tells 5" },
+	{ 16, "loss", "[{kind: cross-entropy}, {kind: mse, target: y}]", "loss: mse would read \"y\" as numbers, it is i32" },
+	{ 16, "loss", "[{kind: cross-entropy, of: other}]", "the model has no output \"other\" beside logits" },
+	{ 16, "loss", "[{kind: cross-entropie}]", "loss: kind is cross-entropie: it takes cross-entropy|mse" },
+	{ 16, "loss", "[{kind: mse, smoothing: 0.1}]", "smoothing has no meaning with kind mse" },
+	{ 16, "loss", "[{kind: mse, weight: 0}]", "loss: weight takes one number above 0" },
+	{ 16, "loss", "[{kind: mse, weigth: 1}]", "has no \"weigth\"; did you mean weight?" },
+	{ 16, "loss", "[{weight: 2}]", "a term of a sum needs kind" },
+	{ 16, "loss.smoothing", "0.1", "loss.smoothing is of a single loss" },
+	{ 16, "model.loss", "mse", "model.loss is mse, and the first term of the list of losses cross-entropy" },
 	{ 8, "eval.metrics", "[top-2]", "top-2 is none of this model, which tells several labels of each row" },
 };
 

@@ -205,9 +205,8 @@ static void read_out_shadow(struct hd_rank *rank, const struct hd_ins *ins, cons
 	const struct hd_moments *moments = &rank->worker->step->moments;
 	struct hd_leaf *leaf = &pipe->shadow_leaf[ins->vn];
 
-	set_f64(&leaf->loss, &stage->tensor.whole, bind, stage->out.loss);
-	set_f64(&leaf->weight, &stage->tensor.whole, bind, stage->out.weight);
-	set_f64(&leaf->correct, &stage->tensor.whole, bind, stage->out.correct);
+	for (uint32_t k = 0; k < HD_LEAF_FIELDS; k++)
+		set_f64(&leaf->loss + k, &stage->tensor.whole, bind, hd_readout_field(&stage->out, k));
 	for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++) {
 		const uint32_t record = stage->cut->running[k];
 		memcpy(pipe->shadow_moments + ins->vn * moments->elems + moments->at[record],
@@ -226,9 +225,8 @@ static void read_out(struct hd_rank *rank, const struct hd_ins *ins, const struc
 	struct hd_leaf *leaf = rank->ahead ? &pipe_of(rank)->ahead_leaf[ins->vn] :
 		&rank->worker->step->leaf[ins->vn];
 
-	add_f64(&leaf->loss, &stage->tensor.whole, bind, stage->out.loss);
-	add_f64(&leaf->weight, &stage->tensor.whole, bind, stage->out.weight);
-	add_f64(&leaf->correct, &stage->tensor.whole, bind, stage->out.correct);
+	for (uint32_t k = 0; k < HD_LEAF_FIELDS; k++)
+		add_f64(&leaf->loss + k, &stage->tensor.whole, bind, hd_readout_field(&stage->out, k));
 	for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++)
 		if (hd_spread_makes(&pipe_of(rank)->spread, stage->cut_of, stage->group,
 			stage->cut->graph.running[k].moments))

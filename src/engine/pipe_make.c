@@ -81,9 +81,12 @@ static struct hd_readout said_by(const struct hd_pipe *pipe, const struct hd_pip
 {
 	const struct hd_readout all = hd_stage_readouts(&stage->cut->graph);
 
-	return (struct hd_readout){ .loss = own(pipe, stage, all.loss), .weight = own(pipe, stage,
-		all.weight),
+	struct hd_readout said = { .loss = own(pipe, stage, all.loss), .weight = own(pipe, stage, all.weight),
 		.correct = own(pipe, stage, all.correct), .logits = all.logits };
+
+	for (uint32_t i = 0; i < HD_MODEL_TERMS; i++)
+		said.term[i] = own(pipe, stage, all.term[i]);
+	return said;
 }
 
 static enum hd_err make_stage(struct hd_pipe *pipe, struct hd_worker *w, uint32_t s, struct hd_arena *arena,
@@ -245,10 +248,8 @@ static void find_sayers(struct hd_pipe *pipe, const struct hd_worker *w)
 {
 	for (uint32_t s = 0; s < pipe->nstages; s++) {
 		const struct hd_pipe_stage *stage = &pipe->stage[s];
-		const uint32_t out[HD_LEAF_FIELDS] = { stage->out.loss, stage->out.weight,
-			stage->out.correct };
 		for (uint32_t k = 0; k < HD_LEAF_FIELDS; k++)
-			if (out[k] != HD_NONE)
+			if (hd_readout_field(&stage->out, k) != HD_NONE)
 				pipe->says[k] = (uint16_t)s;
 		for (uint32_t k = 0; k < stage->cut->graph.nrunning; k++) {
 			if (own(pipe, stage, stage->cut->graph.running[k].moments) == HD_NONE)

@@ -452,12 +452,9 @@ static void take_up_said(struct rest_making *x, uint32_t stage, uint32_t vn)
 	const struct hd_leaf *shadow = &x->old->shadow_leaf[vn];
 
 	/* nothing, if the shadow has not been there */
-	if (of->out.loss != HD_NONE)
-		leaf->loss = shadow->loss;
-	if (of->out.weight != HD_NONE)
-		leaf->weight = shadow->weight;
-	if (of->out.correct != HD_NONE)
-		leaf->correct = shadow->correct;
+	for (uint32_t k = 0; k < HD_LEAF_FIELDS; k++)
+		if (hd_readout_field(&of->out, k) != HD_NONE)
+			*(&leaf->loss + k) = *(&shadow->loss + k);
 	for (uint32_t k = 0; k < of->cut->graph.nrunning; k++) {
 		const uint64_t at = vn * m->elems + m->at[of->cut->running[k]],
 			n = m->at[of->cut->running[k] + 1] - m->at[of->cut->running[k]];

@@ -155,6 +155,10 @@ void hd_scalars_make(struct hd_rank *rank)
 		w->step->record.loss_sum = loss;
 		w->step->record.weight   = weight;
 		w->step->record.correct  = correct;
+		w->step->record.nterms   = w->task->nterms;
+		for (uint32_t i = 0; i < w->task->nterms; i++)
+			w->step->record.term_sum[i] = leaf_sum(w, offsetof(struct hd_leaf, term) +
+				i * sizeof(double));
 		w->step->record.gnorm    = empty ? 0 : norm;
 		w->step->record.lr       = rank->scalars.lr;
 		w->step->record.empty    = empty;

@@ -4,8 +4,14 @@
 
 struct hd_readout hd_stage_readouts(const struct hd_graph *g)
 {
-	return (struct hd_readout){ hd_graph_find_output(g, "loss"), hd_graph_find_output(g, "weight"),
-		hd_graph_find_output(g, "correct"), hd_graph_find_output(g, "logits") };
+	struct hd_readout out = { .loss = hd_graph_find_output(g, "loss"),
+		.weight = hd_graph_find_output(g, "weight"), .correct = hd_graph_find_output(g, "correct"),
+		.logits = hd_graph_find_output(g, "logits") };
+	char name[] = "loss_1";
+
+	for (uint32_t i = 0; i < HD_MODEL_TERMS; i++, name[5]++)
+		out.term[i] = hd_graph_find_output(g, name);
+	return out;
 }
 
 static enum hd_err find_range(struct hd_engine_stage *s, const struct hd_layout *layout, uint32_t first,

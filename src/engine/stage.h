@@ -18,6 +18,7 @@
 #define HD_ENGINE_STAGE_H
 
 #include "graph/layout.h"
+#include "graph/model.h"
 #include "device/idle.h"
 #include "engine/lockstep.h"
 #include "engine/pace.h"
@@ -26,7 +27,14 @@
 enum { HD_ZEROS_ELEMS = HD_CHUNK_ELEMS };
 
 /* Outputs of a program that the worker reads; HD_NONE where the graph has none. */
-struct hd_readout { uint32_t loss, weight, correct, logits; };
+struct hd_readout { uint32_t loss, weight, correct, term[HD_MODEL_TERMS], logits; };
+/* Of the fields of a leaf (step.h). */
+static inline uint32_t hd_readout_field(const struct hd_readout *out, uint32_t field)
+{
+	const uint32_t first[] = { out->loss, out->weight, out->correct };
+
+	return field < 3 ? first[field] : out->term[field - 3];
+}
 struct hd_readout hd_stage_readouts(const struct hd_graph *graph);
 
 /* The gradient memory of one device. */

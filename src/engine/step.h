@@ -15,6 +15,7 @@
 #ifndef HD_ENGINE_STEP_H
 #define HD_ENGINE_STEP_H
 
+#include "graph/model.h"
 #include "protocol/seal.h"
 #include "engine/moments.h"
 #include "engine/dist.h"
@@ -23,9 +24,10 @@
 /* After so many skipped steps in a row the job has diverged, whatever on_nonfinite says. */
 enum { HD_MAX_SKIPS = 25 };
 
-/* What one virtual node contributes besides its gradient. */
-struct hd_leaf { double loss, weight, correct; };
-enum { HD_LEAF_FIELDS = 3 };
+/* What one virtual node contributes besides its gradient; `term`: sums of the losses that are added, of which
+ * a job may have none. The fields are an array of f64. */
+struct hd_leaf { double loss, weight, correct, term[HD_MODEL_TERMS]; };
+enum { HD_LEAF_FIELDS = 3 + HD_MODEL_TERMS };
 
 /* The roots of one stage among those that hd_dist_operands() was given, and the joins that make their sum. */
 struct hd_stage_operands {

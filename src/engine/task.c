@@ -119,7 +119,17 @@ static enum hd_err loss_options(const struct hd_job *job, struct hd_arena *arena
 	opts->npos_weights = pos->nlist;
 	opts->class_weights = floats_of(classes, arena);
 	opts->pos_weights = floats_of(pos, arena);
-	return opts->class_weights && opts->pos_weights ? HD_OK : hd_fail(diag, HD_E_NOMEM,
+	struct hd_loss_term *term = hd_arena_take(arena, HD_MODEL_TERMS, sizeof *term);
+	const struct hd_job_value *sum = &job->value[HD_JOB_SUM];
+	for (; term && opts->nterms < sum->nterms; opts->nterms++) {
+		const struct hd_job_term *t = &sum->term[opts->nterms];
+		term[opts->nterms] = (struct hd_loss_term){ .weight = (float)t->weight,
+			.smoothing = (float)t->smoothing, .delta = (float)t->delta, .of = t->of,
+			.target = t->target };
+		(void)hd_loss_parse(t->kind, &term[opts->nterms].loss);
+	}
+	opts->term = term;
+	return term && opts->class_weights && opts->pos_weights ? HD_OK : hd_fail(diag, HD_E_NOMEM,
 		"no memory for weights of classes");
 }
 
@@ -568,6 +578,9 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	if (logits != HD_NONE)
 		spec.classes = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	spec.float_target = y != HD_NONE && g->value[g->input[y]].dtype == HD_F32;
+	spec.shares = spec.float_target && spec.classes && (!strcmp(hd_job_text(job, HD_JOB_LOSS),
+		"soft-cross-entropy") ||
+		!strcmp(hd_job_text(job, HD_JOB_LOSS), "kl"));
 	spec.one_label = spec.context && y != HD_NONE && (g->value[g->input[y]].rank == 1 ||
 		spec.float_target);
 	spec.pad = token_of_pads(g);
@@ -578,13 +591,20 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 		err = bound_labels(g, y, &spec, diag);
 	if (!err)
 		err = bound_ids(g, x, y, &spec, diag);
-	spec.shares = spec.float_target && spec.classes && (!strcmp(hd_job_text(job, HD_JOB_LOSS),
-		"soft-cross-entropy") ||
-		!strcmp(hd_job_text(job, HD_JOB_LOSS), "kl"));
 	if (!err)
 		err = hd_dataset_open(&task->data, &spec, fs, diag);
 	err = err ? err : whole_graph(job, g, task->data, diag);
 	return err ? err : fields_fit(g, task->data, diag);
+}
+
+static enum hd_err mixes_fit(const struct hd_task *task, struct hd_diag *diag)
+{
+	const struct hd_job_value *v = &task->job->value[HD_JOB_AUGMENT];
+	struct hd_diag why = { "" };
+	enum hd_err err = hd_mix_check(task->data, &why);
+
+	return err ? hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, v->line, v->column,
+		why.text) : HD_OK;
 }
 
 static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
@@ -597,16 +617,6 @@ static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
 	for (const struct hd_job_call *c = v->call; c < v->call + v->ncalls && !err; c++) {
 		struct hd_augment_param param[HD_JOB_MAX_PARAMS];
 		struct hd_diag why = { "" };
-static enum hd_err mixes_fit(const struct hd_task *task, struct hd_diag *diag)
-{
-	const struct hd_job_value *v = &task->job->value[HD_JOB_AUGMENT];
-	struct hd_diag why = { "" };
-	enum hd_err err = hd_mix_check(task->data, &why);
-
-	return err ? hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, v->line, v->column,
-		why.text) : HD_OK;
-}
-
 		for (uint32_t i = 0; i < c->nparams; i++)
 			param[i] = (struct hd_augment_param){ c->param[i].name, c->param[i].at,
 				c->param[i].n };
@@ -830,12 +840,30 @@ struct hd_hash hd_task_alike(const struct hd_task *task)
 	return hd_hash(&both, sizeof both);
 }
 
+/* A graph of a file may say them, too. */
+static enum hd_err count_terms(struct hd_task *task, struct hd_diag *diag)
+{
+	char name[] = "loss_1";
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < HD_MODEL_TERMS; i++, name[5]++)
+		if (hd_graph_find_output(&task->train, name) != HD_NONE) {
+			task->nterms++;
+			most = i + 1;
+		}
+	return most == task->nterms ? HD_OK : hd_fail(diag, HD_E_INPUT,
+		"the graph has an output loss_%u and not "
+		"all before it: number them from 1", most);
+}
+
 static enum hd_err set_up(struct hd_task *task, struct hd_fs *fs, struct hd_diag *diag)
 {
 	const struct hd_job *job = task->job;
 	struct hd_graph whole;
 	enum hd_err err = build_graphs(task, fs, diag);
 
+	if (!err)
+		err = count_terms(task, diag);
 	if (!err)
 		err = hd_wholes_make(&task->wholes, &task->train, &task->arena, diag);
 	if (!err)

@@ -18,6 +18,7 @@
 
 #include "graph/layout.h"
 #include "graph/lora.h"
+#include "graph/model.h"
 #include "device/optim.h"
 #include "device/program.h"
 #include "data/augment.h"
@@ -52,6 +53,7 @@ struct hd_task {
 	uint32_t nrows;
 	/* of a block of evaluation: those of a virtual node; a graph in intervals is evaluated whole */
 	uint64_t eval_rows;
+	uint32_t nterms;                  /* losses that are added: outputs loss_1, ...; 0: one loss */
 	struct hd_measuring measured;      /* of evaluations; wanted 0: none */
 	/* the job's, joined with the text of a graph file and the digest of weights if it names them */
 	struct hd_hash job_hash;

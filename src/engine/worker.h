@@ -60,6 +60,7 @@ struct hd_worker_spec {
 struct hd_step_record {
 	uint64_t step, samples, epoch;
 	double   loss_sum, weight, correct, gnorm;
+	uint32_t nterms; double term_sum[HD_MODEL_TERMS];         /* of losses that are added, not weighted */
 	float    lr;
 	bool     empty, skipped;          /* weight 0; not finite and on_nonfinite: skip */
 	bool     has_digest;

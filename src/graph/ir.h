@@ -149,7 +149,7 @@ struct hd_buffer { uint32_t value, init; };
 struct hd_running { uint32_t mean, variance, moments; float momentum; };
 
 /* What a run reads out: "loss" (sum over the rows, f64 [1]), "weight" (f64 [1]),
- * "correct" (f64 [1], optional), "logits" (optional, what predict writes). */
+ * "correct", "loss_1" to "loss_4" (f64 [1], optional), "logits" (optional, what predict writes). */
 struct hd_output { uint32_t name, value; };
 
 struct hd_graph {

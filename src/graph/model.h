@@ -7,6 +7,7 @@
  *    and completed by its defaults; a name that it does not have is an error.
  * 2. Every model has the inputs x and y and the outputs loss (sum over the rows),
  *    weight (what the sum is divided by) and logits; with cross-entropy also correct.
+ *    With several losses loss is their weighted sum, and loss_1, loss_2, ... are what each was.
  * 3. normalize `sample`: the weight of a sample is 1; `token`: it is the number of its
  *    labels that are not -1. With weights of classes a label counts as its class does, in loss, weight and
  *    correct alike; with a label to ignore what counts is what is left.
@@ -59,6 +60,10 @@ struct hd_loss_row { const char *name; bool classes, hits; };
 extern const struct hd_loss_row hd_losses[HD_NLOSSES];
 bool hd_loss_parse(const char *text, enum hd_loss *loss);                     /* "cross-entropy", "mse" */
 
+/* A loss among several: `of` an output, against the input `target`. */
+enum { HD_MODEL_TERMS = 4 };
+struct hd_loss_term { enum hd_loss loss; float weight, smoothing, delta; const char *of, *target; };
+
 /* What of it is 0 is the loss without it. Weights are borrowed for the call; their number must be that of the
  * logits: HD_E_INVAL. */
 struct hd_model_opts {
@@ -69,6 +74,10 @@ struct hd_model_opts {
 	uint32_t nclass_weights; const float *class_weights;
 	uint32_t npos_weights; const float *pos_weights;          /* bce; one is for all */
 	bool ignores; int32_t ignore;     /* a label that counts as none, beside -1 */
+	/* several, whose sum is the loss; `loss` is that of the first. Rows weigh alike: nothing else but
+	 * normalize is looked at. Outputs loss_1, loss_2, ...: the sum over the rows of each, not weighted.
+	 * */
+	uint32_t nterms; const struct hd_loss_term *term;
 };
 
 struct hd_model_row {

@@ -212,7 +212,8 @@ static enum hd_err key_check(const struct hd_graph *graph, uint32_t i, uint32_t 
 static enum hd_err output_check(const struct hd_graph *graph, const struct hd_output *output,
 	struct hd_diag *diag)
 {
-	static const char *const sums[] = { "loss", "weight", "correct" };
+	static const char *const sums[] = { "loss", "weight", "correct", "loss_1", "loss_2", "loss_3",
+		"loss_4" };
 	const char *name = hd_graph_text_of(graph, output->name);
 
 	if (output->value >= graph->nvalues)

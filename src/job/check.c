@@ -265,13 +265,12 @@ static bool is_standard(const struct hd_job_value *a, const struct hd_job_value 
 {
 	if (a->is_none != b->is_none || a->is_auto != b->is_auto || a->i != b->i || a->f != b->f ||
 		a->nlist != b->nlist || a->nargs != b->nargs ||
-		a->ncalls != b->ncalls || a->ngroups != b->ngroups)
+		a->ncalls != b->ncalls || a->ngroups != b->ngroups || a->nterms != b->nterms)
 		return false;
 	return !a->nlist || memcmp(a->list, b->list, a->nlist * sizeof *a->list) == 0;
 }
 
-/* Of a text the words themselves. */
-static bool is_left_out(const struct hd_job_reader *reader, enum hd_job_key key)
+bool hd_job_is_left_out(const struct hd_job_reader *reader, enum hd_job_key key)
 {
 	const struct hd_job_value *v = &reader->job->value[key], *standard = &reader->standard[key];
 
@@ -286,7 +285,7 @@ static enum hd_err check_depends(struct hd_job_reader *reader)
 
 	for (size_t i = 0; i < sizeof depends / sizeof depends[0]; i++) {
 		const char *word = hd_job_text(job, depends[i].of);
-		if (hd_job_has_word(depends[i].words, word) || is_left_out(reader, depends[i].key))
+		if (hd_job_has_word(depends[i].words, word) || hd_job_is_left_out(reader, depends[i].key))
 			continue;
 		hd_job_at(reader, depends[i].key);
 		return hd_job_refuse(reader, "%s has no meaning with %s %s (only with %s); leave it out",
@@ -302,7 +301,7 @@ static bool is_meant(const struct hd_job_reader *reader, enum hd_job_key key, en
 {
 	const uint8_t origin = reader->job->value[key].origin, than = reader->job->value[of].origin;
 
-	if (is_left_out(reader, key) || (origin == HD_FROM_FILE && says_all(reader->job)))
+	if (hd_job_is_left_out(reader, key) || (origin == HD_FROM_FILE && says_all(reader->job)))
 		return false;
 	return equal ? origin >= than : origin > than;
 }
@@ -624,7 +623,7 @@ static enum hd_err check_judges(struct hd_job_reader *reader)
 
 	for (size_t i = 0; i < sizeof of_stop / sizeof *of_stop && !judge[1].wanted; i++) {
 		hd_job_at(reader, of_stop[i]);
-		if (!is_left_out(reader, of_stop[i]))
+		if (!hd_job_is_left_out(reader, of_stop[i]))
 			return hd_job_refuse(reader, "%s has no meaning without stop.patience; leave it out",
 				hd_job_dotted(of_stop[i], dotted));
 	}
@@ -937,7 +936,7 @@ enum hd_err hd_job_check(struct hd_job_reader *reader)
 {
 	static enum hd_err (*const checks[])(struct hd_job_reader *reader) = {
 		check_name, check_length, check_batch, check_split, check_split_seed, check_optim,
-			hd_job_check_groups,
+			hd_job_check_groups, hd_job_check_terms,
 			check_warmup, check_depends, check_mode, check_functions, hd_job_check_cuts,
 		check_available, hd_job_check_parallel, check_ckpt_dir, check_class_weights, check_eval,
 		check_judges, check_weights, check_lora,

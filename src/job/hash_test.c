@@ -114,6 +114,9 @@ static void change(struct hd_job_value *v)
 	static const double other[] = { 0.25, 0.5 };
 	static const struct hd_job_arg arg[] = { { .name = "another", .text = "1" } };
 	static const struct hd_job_call call[] = { { .name = "another" } };
+	static const struct hd_job_term term[] = { { .kind = "mse", .of = "logits", .target = "y", .weight =
+		1,
+		.delta = 1 } };
 	static const struct hd_job_group group[] = { { .params = arg, .nparams = 1 } };
 
 	v->is_auto = v->is_none = v->is_standard = false;
@@ -128,6 +131,8 @@ static void change(struct hd_job_value *v)
 	v->ncalls = 1;
 	v->group = group;
 	v->ngroups = 1;
+	v->term = term;
+	v->nterms = 1;
 }
 
 static void the_hash_sees_every_key_that_fixes_the_result_and_no_other(void **state)

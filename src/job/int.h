@@ -61,6 +61,16 @@ HD_MUST_USE enum hd_err hd_job_check_groups(struct hd_job_reader *reader);
 void hd_job_put_groups(struct hd_json_writer *writer, const char *key, const struct hd_job_value *value);
 void hd_job_schema_groups(struct hd_json_writer *writer);
 
+/* terms.c: the same of type TERMS; `check` also says what model.loss is. */
+HD_MUST_USE enum hd_err hd_job_read_terms(struct hd_job_reader *reader, const struct hd_yaml_node *node,
+	struct hd_job_value *value);
+HD_MUST_USE enum hd_err hd_job_check_terms(struct hd_job_reader *reader);
+void hd_job_put_terms(struct hd_json_writer *writer, const char *key, const struct hd_job_value *value);
+void hd_job_schema_terms(struct hd_json_writer *writer);
+
+/* Is it the default? Of a text the words themselves. */
+bool hd_job_is_left_out(const struct hd_job_reader *reader, enum hd_job_key key);
+
 /* A table of the file, by its key; graph.functions is the table functions. */
 HD_MUST_USE enum hd_err hd_job_read_table(struct hd_job_reader *reader, const struct hd_yaml_node *table);
 /* graph.c: the table graph, one of its keys, what it may not stand beside. */

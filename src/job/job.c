@@ -269,6 +269,8 @@ enum hd_err hd_job_read_table(struct hd_job_reader *reader, const struct hd_yaml
 		err = want_map(reader, table->key, table);
 		return err ? err : hd_job_read_graph(reader, table);
 	}
+	if (!strcmp(table->key, "loss") && table->kind == HD_YAML_SEQ)
+		return read_node(reader, HD_JOB_SUM, table);
 	if (!is_table(table->key)) {
 		set_place(reader, table->key_at.line, table->key_at.column);
 		return unknown_table(reader, table->key);
@@ -317,7 +319,8 @@ static enum hd_err read_text(struct hd_job_reader *reader, enum hd_job_key key, 
 	enum hd_job_type type = (enum hd_job_type)hd_job_keys[key].type;
 
 	if ((type == HD_T_LIST || type == HD_T_NAMES || type == HD_T_CALLS || type == HD_T_ARGS ||
-		type == HD_T_SPLIT || type == HD_T_GROUPS) && (*text == '[' || *text == '{')) {
+		type == HD_T_SPLIT || type == HD_T_GROUPS || type == HD_T_TERMS) && (*text == '[' ||
+			*text == '{')) {
 		struct hd_diag why = { "" };
 		enum hd_err err = hd_yaml_parse(reader->arena, "value", text, strlen(text), &node, &why);
 		if (err)
@@ -350,6 +353,9 @@ static enum hd_err read_set(struct hd_job_reader *reader, const struct hd_job_se
 		return hd_job_read_graph_key(reader, dot + 1, set->text);
 	if (!graph && !is_table(table))
 		return unknown_table(reader, table);
+	if (!dot && !strcmp(table, "loss") && *set->text == '[')
+		return read_set(reader, &(struct hd_job_set){ .key = "loss.sum", .text = set->text,
+			.origin = set->origin });
 	if (!dot)
 		return hd_job_refuse(reader, "%s is a table; name one of its keys, as %s.KEY=VALUE", table,
 			table);

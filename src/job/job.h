@@ -45,6 +45,7 @@ enum hd_job_type {
 	HD_T_CALLS,
 	HD_T_SPLIT,                       /* {train: 0.9, valid: 0.1}: numbers by name */
 	HD_T_GROUPS,                      /* of parameters: [{params: [PATTERN], lr: 1e-4, decay: 0}] */
+	HD_T_TERMS,                       /* of a loss: [{kind: mse, weight: 0.5}] */
 };
 
 /* Indices of words, in the order of job/keys.h. Those of optim.kind, data.order and
@@ -82,6 +83,7 @@ enum hd_par_offload { HD_OFFLOAD_NONE, HD_OFFLOAD_STAGE };
 
 enum { HD_JOB_MAX_ARGS = 32, HD_JOB_MAX_NAMES = 256, HD_JOB_MAX_LIST = 1024, HD_JOB_MAX_CALLS = 16,
 	HD_JOB_MAX_GROUPS = 64,
+	HD_JOB_MAX_TERMS = 4,             /* = HD_MODEL_TERMS of graph */
 	HD_JOB_MAX_PARAMS = 8,
        HD_JOB_ZONE = 32,                  /* length of a name of workers.zones */
        HD_JOB_NAME_CAP = 64, HD_JOB_MAX_CUTS = 16, HD_JOB_MAX_STAGES = 64,
@@ -103,6 +105,11 @@ struct hd_job_group {
 	uint32_t line, column;
 };
 
+/* Entry of TERMS: a loss that is added to others, with its weight. */
+#define HD_JOB_TERM_OF     "logits"
+#define HD_JOB_TERM_TARGET "y"
+struct hd_job_term { const char *kind, *of, *target; double weight, smoothing, delta; };
+
 /* One resolved value. `auto` and `none` are states of their own for the keys that allow them. */
 struct hd_job_value {
 	uint8_t type, origin;
@@ -118,6 +125,7 @@ struct hd_job_value {
 	uint32_t nargs; const struct hd_job_arg *arg;
 	uint32_t ncalls; const struct hd_job_call *call;  /* CALLS */
 	uint32_t ngroups; const struct hd_job_group *group;       /* GROUPS */
+	uint32_t nterms; const struct hd_job_term *term;          /* TERMS */
 	uint32_t line, column;            /* in the file, from 1; 0: not from the file */
 };
 

@@ -36,6 +36,7 @@ X(SMOOTHING,  "loss",  "smoothing", NUM,  2, "0",      "", 0, 1, "cross-entropy,
 X(CLASS_WEIGHTS, "loss", "class_weights", LIST, 2, "[]", "", 0, 1e6, "cross-entropy, soft-cross-entropy: a weight for each class; of classes the mean is over the weights of the labels")
 X(IGNORE,     "loss",  "ignore",    INT,  2, "-1",     "", -1000000, 1000000, "cross-entropy: a label that counts as none, as -100: the mean is over the others of the global batch")
 X(POS_WEIGHT, "loss",  "pos_weight", LIST, 2, "[]",    "", 0, 1e6, "bce: what a label that is there counts, a number for all or one for each")
+X(SUM,        "loss",  "sum",       TERMS, 2, "[]",    "", 0, 0, "losses that are added, also written as loss: [...]: [{kind: cross-entropy}, {kind: kl, weight: 0.5, target: teacher}], kind a word of model.loss; weight; of: the output, of ONNX; target: the field of the data; smoothing; delta. The first is what evaluations count by")
 X(DELTA,      "loss",  "delta",     NUM,  2, "1",      "", 1e-6, 1e6, "huber, smooth-l1: the distance from which on the loss grows evenly")
 
 X(DATA_KIND,  "data",  "kind",      WORD, 1, NULL,     "idx|cifar|csv|jsonl|parquet|text|tokens|npy|images|webdataset|records|graph|synthetic", 0, 0, "what the files are")

@@ -34,7 +34,7 @@ static bool asks(const struct hd_job *job, enum hd_job_key key)
 		return strcmp(v->text, "auto") != 0 && strcmp(v->text, "none") != 0;
 	case HD_T_TEXT: case HD_T_FILE: case HD_T_NUM: case HD_T_SIZE: case HD_T_EVERY: case HD_T_SPAN:
 	case HD_T_LIST: case HD_T_NAMES: case HD_T_ARGS:
-	case HD_T_CALLS: case HD_T_SPLIT: case HD_T_GROUPS:
+	case HD_T_CALLS: case HD_T_SPLIT: case HD_T_GROUPS: case HD_T_TERMS:
 		break;
 	}
 	return !v->is_auto && !v->is_none;

@@ -156,6 +156,7 @@ static void put_value(struct hd_json_writer *w, const char *name, const struct h
 	case HD_T_NAMES: put_names(w, name, v); break;
 	case HD_T_CALLS: put_calls(w, name, v); break;
 	case HD_T_ARGS:  put_args(w, name, v); break;
+	case HD_T_TERMS: hd_job_put_terms(w, name, v); break;
 	case HD_T_GROUPS: hd_job_put_groups(w, name, v); break;
 	case HD_T_SPLIT: put_split(w, name, v, hd_job_keys[key].words); break;
 	}

@@ -163,6 +163,7 @@ static void put_type(struct hd_json_writer *w, const struct hd_job_key_row *row)
 	case HD_T_LIST:  put_list(w, row); break;
 	case HD_T_NAMES: put_names(w, row); break;
 	case HD_T_GROUPS: hd_job_schema_groups(w); break;
+	case HD_T_TERMS: hd_job_schema_terms(w); break;
 	case HD_T_CALLS: put_calls(w); break;
 	case HD_T_ARGS:  hd_json_put_text(w, "type", "object"); break;
 	case HD_T_SPLIT: put_split(w, row); break;

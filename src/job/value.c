@@ -441,6 +441,7 @@ enum hd_err hd_job_read(struct hd_job_reader *reader, enum hd_job_key key, const
 	case HD_T_NAMES: err = read_names(reader, key, node, &v); break;
 	case HD_T_CALLS: err = read_calls(reader, key, node, &v); break;
 	case HD_T_SPLIT: err = read_split(reader, key, node, &v); break;
+	case HD_T_TERMS: err = hd_job_read_terms(reader, node, &v); break;
 	case HD_T_GROUPS: err = hd_job_read_groups(reader, node, &v); break;
 	case HD_T_ARGS:  err = read_args(reader, key, node, &v); break;
 	case HD_T_TEXT: case HD_T_FILE: case HD_T_WORD: case HD_T_INT: case HD_T_NUM: case HD_T_SIZE:

@@ -69,6 +69,9 @@ static void put_news(struct msg_writer *w, struct hd_step_news v)
 		put(w, bits_of(sums[i]), 8);
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		put(w, counts[i], 8);
+	put(w, v.nterms, 1);
+	for (uint32_t i = 0; i < v.nterms; i++)
+		put(w, bits_of(v.term_sum[i]), 8);
 	put(w, v.redone, 4);
 	put_flag(w, v.empty);
 	put_flag(w, v.skipped);
@@ -148,6 +151,10 @@ static struct hd_step_news take_news(struct msg_reader *r)
 		*sums[i] = f64_of(take(r, 8));
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		*counts[i] = take(r, 8);
+	v.nterms = take_u8(r);
+	r->bad |= v.nterms > sizeof v.term_sum / sizeof *v.term_sum;
+	for (uint32_t i = 0; i < v.nterms && !r->bad; i++)
+		v.term_sum[i] = f64_of(take(r, 8));
 	v.redone     = take_u32(r);
 	v.empty      = take_flag(r);
 	v.skipped    = take_flag(r);

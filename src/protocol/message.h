@@ -99,6 +99,7 @@ enum hd_suspicion { HD_HEARD, HD_SILENT, HD_CLOSED, HD_EXITED, HD_HUNG, HD_CORRU
 /* The record of a step for metrics.ndjson. Equal in the seals of all members, but for times and `redone`. */
 struct hd_step_news {
 	double loss_sum, weight, correct, gnorm, lr;
+	double term_sum[4];               /* of losses that are added; = HD_MODEL_TERMS of graph */
 	uint64_t samples, data_epoch;
 	/* of the sender: duration of the step; of that, waiting; computing its part (0: it had none) */
 	uint64_t step_ns, wait_ns, compute_ns;
@@ -108,6 +109,7 @@ struct hd_step_news {
 	uint64_t bytes_out;               /* payload that it sent since its step before, of messages too */
 	/* since then: transfers that another went before in the midst; chunks that went out of order */
 	uint64_t preempted, inverted;
+	uint32_t nterms;                  /* that there are, 0 to 4 */
 	uint32_t redone;                  /* virtual nodes that the sender computed for lost workers */
 	bool empty, skipped, has_digest;
 	struct hd_hash digest;            /* of the state after the step */

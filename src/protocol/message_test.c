@@ -40,7 +40,7 @@ static const struct hd_msg samples[] = {
 	{ HD_MSG_SEAL, 1, 2, .seal = { .step = 4, .knows = 3,
 		.news = { .loss_sum = 0.5, .step_ns = 9, .wait_ns = 8, .compute_ns = 7, .redone = 2,
 		.redundant_ns = 6, .stalled_ns = 5, .read_wait_ns = 4, .bytes_out = 3,
-		.preempted = 12, .inverted = 13,
+		.preempted = 12, .inverted = 13, .nterms = 2, .term_sum = { 0.25, 1.5 },
 		.skipped = true }, .nheld = 2, .held = held } },
 	{ HD_MSG_SUSPECT, 1, 2, .suspect = { 3, HD_HUNG } },
 	{ HD_MSG_FENCE, 1, 2, .fence = { .ndead = 2, .dead = ids } },

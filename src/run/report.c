@@ -28,6 +28,8 @@ static void cut(struct hd_story *s, uint64_t step)
 
 	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
 		hd_curve_cut(curves[i], step);
+	for (uint32_t i = 0; i < HD_MODEL_TERMS; i++)
+		hd_curve_cut(&s->term[i], step);
 }
 
 static void take_workers(struct hd_story *s, uint32_t n)
@@ -46,6 +48,7 @@ static void take_metrics(void *self, const struct hd_json *line)
 	uint64_t step, workers;
 	double loss, value;
 	const char *hex;
+	char term[] = "loss_1";
 
 	if (hd_json_get_u64(line, "step", INT64_MAX, &step, NULL) ||
 		hd_json_get_f64(line, "loss", &loss, NULL)) {
@@ -62,6 +65,9 @@ static void take_metrics(void *self, const struct hd_json *line)
 	for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
 		if (!hd_json_get_f64(line, curves[i].key, &value, NULL))
 			hd_curve_add(curves[i].curve, step, value);
+	for (uint32_t i = 0; i < HD_MODEL_TERMS; i++, term[5]++)
+		if (!hd_json_get_f64(line, term, &value, NULL))
+			hd_curve_add(&s->term[i], step, value);
 	if (!hd_json_get_f64(line, "t", &value, NULL))
 		take_time(&s->by_steps, value);
 	if (!hd_json_get_u64(line, "workers", UINT32_MAX, &workers, NULL))

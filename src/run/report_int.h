@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "spot/ledger.h"
+#include "graph/model.h"
 #include "run/ending.h"
 #include "run/functions_bill.h"
 
@@ -49,6 +50,7 @@ struct hd_story_time { double sum_s, last_s; };
 
 struct hd_story {
 	struct hd_curve loss, accuracy, lr, gnorm, step_ms;
+	struct hd_curve term[HD_MODEL_TERMS];             /* of losses that are added; none: empty */
 	struct hd_story_dots eval_loss, eval_accuracy;
 	struct hd_story_event event[HD_STORY_EVENTS];     /* a ring: the last ones */
 	uint64_t nevents, nevals, unreadable, records, last_step;

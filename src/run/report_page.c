@@ -181,6 +181,10 @@ void hd_story_print_charts(const struct hd_story *s, struct hd_text *page)
 	const struct { const char *title, *unit, *line; const struct hd_curve *curve;
 		const struct hd_story_dots *dots; } charts[] = {
 		{ "Loss", "per sample or token", "training", &s->loss, &s->eval_loss },
+		{ "Loss 1", "not weighted", "training", &s->term[0], NULL },
+		{ "Loss 2", "not weighted", "training", &s->term[1], NULL },
+		{ "Loss 3", "not weighted", "training", &s->term[2], NULL },
+		{ "Loss 4", "not weighted", "training", &s->term[3], NULL },
 		{ "Accuracy", "% of an evaluation", "evaluations in order", &s->accuracy,
 		  &s->eval_accuracy },
 		{ "Learning rate", "of each step", "", &s->lr, NULL },
@@ -190,6 +194,9 @@ void hd_story_print_charts(const struct hd_story *s, struct hd_text *page)
 
 	for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
 		uint64_t n = charts[i].dots ? charts[i].dots->n : 0;
+		const bool term = charts[i].curve >= s->term && charts[i].curve < s->term + HD_MODEL_TERMS;
+		if (term && !charts[i].curve->nbins && !charts[i].curve->nonfinite)
+			continue;
 		if (charts[i].curve == &s->accuracy && !s->accuracy.nbins && !s->accuracy.nonfinite) {
 			hd_text_addf(page, "<section><h2>Accuracy</h2><p class=\"empty\">%s</p></section>\n",
 				s->nevals ? "this job's evaluations have no accuracy" :

@@ -361,6 +361,15 @@ static bool append(struct hd_rundir *dir, struct hd_lines *lines, struct hd_text
 	return put;
 }
 
+/* "loss_1": 0.5, ... */
+static void put_terms(struct hd_json_writer *w, uint32_t n, const double *sum, double weight)
+{
+	char key[] = "loss_1";
+
+	for (uint32_t i = 0; i < n; i++, key[5]++)
+		hd_json_put_f32(w, key, (float)(weight > 0 ? sum[i] / weight : 0));
+}
+
 void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r,
 	const struct hd_step_times *times, uint32_t plan)
 {
@@ -375,6 +384,7 @@ void hd_rundir_metrics(struct hd_rundir *dir, const struct hd_step_record *r,
 	hd_json_put_i64(&w, "step", (int64_t)r->step);
 	hd_json_put_f64(&w, "t", seconds(dir));
 	hd_json_put_f32(&w, "loss", (float)(r->weight > 0 ? r->loss_sum / r->weight : 0));
+	put_terms(&w, r->nterms, r->term_sum, r->weight);
 	hd_json_put_f32(&w, "lr", r->lr);
 	hd_json_put_i64(&w, "samples", (int64_t)r->samples);
 	hd_json_put_i64(&w, "epoch", (int64_t)r->epoch);
@@ -524,6 +534,7 @@ void hd_rundir_measures(struct hd_json_writer *w, const struct hd_metrics *metri
 {
 	double value;
 
+	put_terms(w, metrics->nterms, metrics->term_sum, metrics->weight);
 	for (int i = 0; i < HD_NMEASURES; i++) {
 		const char *word = hd_metrics_measure(metrics, i, &value);
 		if (word)

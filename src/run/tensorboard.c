@@ -112,6 +112,9 @@ void hd_tensorboard_step(struct hd_tensorboard *tb, const struct hd_step_record 
 	begin(tb, &m, r->step);
 	size_t summary = hd_pb_begin(&m.pb, EVENT_SUMMARY);
 	scalar(&m, "loss", r->weight > 0 ? r->loss_sum / r->weight : 0);
+	char tag[] = "loss_1";
+	for (uint32_t i = 0; i < r->nterms; i++, tag[5]++)
+		scalar(&m, tag, r->weight > 0 ? r->term_sum[i] / r->weight : 0);
 	scalar(&m, "lr", (double)r->lr);
 	scalar(&m, "gnorm", r->gnorm);
 	scalar(&m, "samples", (double)r->samples);
@@ -134,6 +137,10 @@ void hd_tensorboard_eval(struct hd_tensorboard *tb, uint64_t step, const char *s
 	size_t summary = hd_pb_begin(&m.pb, EVENT_SUMMARY);
 	snprintf(tag, sizeof tag, "eval_%.60s/loss", split);
 	scalar(&m, tag, hd_metrics_loss(metrics));
+	for (uint32_t i = 0; i < metrics->nterms; i++) {
+		snprintf(tag, sizeof tag, "eval_%.60s/loss_%u", split, i + 1);
+		scalar(&m, tag, metrics->weight > 0 ? metrics->term_sum[i] / metrics->weight : 0);
+	}
 	if (hd_metrics_has_accuracy(metrics)) {
 		snprintf(tag, sizeof tag, "eval_%.60s/accuracy", split);
 		scalar(&m, tag, hd_metrics_accuracy(metrics));

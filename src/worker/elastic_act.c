@@ -590,15 +590,19 @@ void hd_elastic_feed(struct hd_elastic *e, const struct hd_member_event *event)
 static struct hd_step_news news_of(const struct hd_command_done *done)
 {
 	const struct hd_step_record *r = &done->record;
-
-	return (struct hd_step_news){ .loss_sum = r->loss_sum, .weight = r->weight, .correct = r->correct,
+	struct hd_step_news news = { .loss_sum = r->loss_sum, .weight = r->weight, .correct = r->correct,
 		.gnorm = r->gnorm, .lr = (double)r->lr,
 		.samples = r->samples, .data_epoch = r->epoch, .step_ns = done->took_ns,
 		.wait_ns = done->waited_ns,
 		.compute_ns = done->computed_ns, .redundant_ns = r->redundant_ns,
 		.stalled_ns = r->stalled_ns, .read_wait_ns = r->wait_data_ns,
 		.redone = done->command.number,
-		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest };
+		.empty = r->empty, .skipped = r->skipped, .has_digest = r->has_digest, .digest = r->digest,
+		.nterms = r->nterms };
+
+	_Static_assert(sizeof news.term_sum == sizeof r->term_sum, "as many terms");
+	memcpy(news.term_sum, r->term_sum, sizeof news.term_sum);
+	return news;
 }
 
 /* What went out since it was asked last: what an attempt sent that was cancelled counts, too. */

@@ -51,6 +51,10 @@ CASES = {
         f"smoothing: 0.1, class_weights: {CLASS_WEIGHTS}",
         lambda x, y: F.cross_entropy(x, y, W, label_smoothing=0.1),
     ),
+    "one_hot": (
+        "classes", "soft-cross-entropy", "smoothing: 0.1",
+        lambda x, y: F.cross_entropy(x, F.one_hot(y, OUT).float(), label_smoothing=0.1),
+    ),
     "kl": ("shares", "kl", "", lambda x, y: F.kl_div(F.log_softmax(x, 1), y, reduction="batchmean")),
     "bce": ("labels", "bce", "", lambda x, y: F.binary_cross_entropy_with_logits(x, y)),
     "bce_pos": (
@@ -69,6 +73,28 @@ CASES = {
     "l1": ("numbers", "l1", "", lambda x, y: F.l1_loss(x, y)),
     "smooth_l1": ("numbers", "smooth-l1", "delta: 0.5", lambda x, y: F.smooth_l1_loss(x, y, beta=0.5)),
     "huber": ("numbers", "huber", "delta: 0.75", lambda x, y: F.huber_loss(x, y, delta=0.75)),
+}
+
+# name: the data; the list loss; for each term its weight and PyTorch's function of logits and fields
+SUMS = {
+    "sum": (
+        "several",
+        "{kind: cross-entropy, smoothing: 0.1}, {kind: kl, weight: 0.5, target: teacher}, "
+        "{kind: huber, weight: 0.25, target: goal, delta: 0.75}",
+        [
+            (1, lambda x, f: F.cross_entropy(x, f["y"].long(), label_smoothing=0.1)),
+            (0.5, lambda x, f: F.kl_div(F.log_softmax(x, 1), f["teacher"], reduction="batchmean")),
+            (0.25, lambda x, f: F.huber_loss(x, f["goal"], delta=0.75)),
+        ],
+    ),
+    "sum_of_one_target": (
+        "labels",
+        "{kind: bce, weight: 2}, {kind: mse, weight: 0.125}",
+        [
+            (2, lambda x, f: F.binary_cross_entropy_with_logits(x, f["y"])),
+            (0.125, lambda x, f: F.mse_loss(x, f["y"])),
+        ],
+    ),
 }
 
 
@@ -101,6 +127,10 @@ def flat(tensors):
     return torch.cat([t.detach().reshape(-1) for t in tensors]).clone()
 
 
+def of_target(y):
+    return y.long() if y.dtype == torch.int32 else y
+
+
 def losses(out):
     os.makedirs(out, exist_ok=True)
     rng = np.random.default_rng(11)
@@ -109,31 +139,49 @@ def losses(out):
         os.makedirs(os.path.join(out, name), exist_ok=True)
         np.save(os.path.join(out, name, "x.npy"), x)
         np.save(os.path.join(out, name, "y.npy"), what)
+    fields = {name: {"y": what} for name, what in y.items()}
+    fields["several"] = {"y": y["classes"], "teacher": y["shares"], "goal": y["numbers"]}
+    os.makedirs(os.path.join(out, "several"), exist_ok=True)
+    for name, what in {"x": x, **fields["several"]}.items():
+        np.save(os.path.join(out, "several", name + ".npy"), what)
     torch.manual_seed(3)
     begin, made = Mlp(), {}
     save_file({k: v.detach() for k, v in begin.named_parameters()}, os.path.join(out, "begin.safetensors"))
-    for name, (of, word, options, loss) in CASES.items():
+    cases = {
+        name: (
+            of, f", loss: {word}", f"{{{options}}}" if options else "",
+            [(1, lambda x, f, loss=loss: loss(x, of_target(f["y"])))],
+        )
+        for name, (of, word, options, loss) in CASES.items()
+    }
+    cases |= {name: (of, "", f"[{terms}]", loss) for name, (of, terms, loss) in SUMS.items()}
+    for name, (of, word, options, terms) in cases.items():
         model = Mlp()
         model.load_state_dict(begin.state_dict())
-        optim, seen = torch.optim.SGD(model.parameters(), lr=0.1), []
+        optim, seen, single = torch.optim.SGD(model.parameters(), lr=0.1), [], []
         for s in range(STEPS):
             at = [(s * BATCH + i) % COUNT for i in range(BATCH)]
-            rows = torch.from_numpy(y[of][at])
-            value = loss(model(torch.from_numpy(x[at])), rows.long() if rows.dtype == torch.int32 else rows)
+            rows = {f: torch.from_numpy(what[at]) for f, what in fields[of].items()}
+            logits = model(torch.from_numpy(x[at]))
+            each = [loss(logits, rows) for _, loss in terms]
+            value = sum(weight * one for (weight, _), one in zip(terms, each))
             optim.zero_grad()
             value.backward()
             if s == 0:
                 made[name + ".grad"] = flat(p.grad for p in model.parameters())
             optim.step()
             seen.append(value.item())
+            single.append([one.item() for one in each])
+        if name in SUMS:
+            made[name + ".terms"] = torch.tensor(single, dtype=torch.float64)
         made[name + ".loss"] = torch.tensor(seen, dtype=torch.float64)
         made[name + ".end"] = flat(model.parameters())
         with open(os.path.join(out, name + ".yaml"), "w") as f:
             f.write(
                 f"job: {{steps: {STEPS}}}\n"
                 f"model: {{use: builtin:mlp, args: {{input: [{IN}], hidden: [9], classes: {OUT}, "
-                f"act: tanh}}, loss: {word}}}\n"
-                + (f"loss: {{{options}}}\n" if options else "")
+                f"act: tanh}}{word}}}\n"
+                + (f"loss: {options}\n" if options else "")
                 + "data: {kind: npy, order: sequential, split: {train: 1.0, valid: 0.0}}\n"
                 f"batch: {{global: {BATCH}, virtual_nodes: 4}}\n"
                 "optim: {kind: sgd, lr: 0.1, clip: 0, schedule: {kind: constant, warmup: 0}}\n"

@@ -147,6 +147,24 @@ static void add_groups(struct hd_text *text, const struct hd_job_value *v)
 	hd_text_add(text, "]");
 }
 
+static void add_terms(struct hd_text *text, const struct hd_job_value *v)
+{
+	char number[HD_NUM_CAP];
+
+	hd_text_add(text, "[");
+	for (const struct hd_job_term *t = v->term; t < v->term + v->nterms; t++) {
+		hd_text_addf(text, "%s{kind: %s, weight: %s, of: %s, target: %s", t == v->term ? "" : ", ",
+			t->kind,
+			hd_num_print_f64(number, t->weight), t->of, t->target);
+		if (t->smoothing > 0)
+			hd_text_addf(text, ", smoothing: %s", hd_num_print_f64(number, t->smoothing));
+		if (t->delta < 1 || t->delta > 1)
+			hd_text_addf(text, ", delta: %s", hd_num_print_f64(number, t->delta));
+		hd_text_add(text, "}");
+	}
+	hd_text_add(text, "]");
+}
+
 /* As a user would write it in a job file. */
 static void add_value(struct hd_text *text, const struct hd_job *job, int key)
 {
@@ -165,6 +183,7 @@ static void add_value(struct hd_text *text, const struct hd_job *job, int key)
 	case HD_T_LIST:  add_numbers(text, v); break;
 	case HD_T_NAMES: add_names(text, v); break;
 	case HD_T_CALLS: add_calls(text, v); break;
+	case HD_T_TERMS: add_terms(text, v); break;
 	case HD_T_GROUPS: add_groups(text, v); break;
 	case HD_T_SPLIT: add_split(text, v, hd_job_keys[key].words); break;
 	case HD_T_ARGS:  add_args(text, v); break;

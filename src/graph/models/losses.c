@@ -1,6 +1,9 @@
 /* Losses at the end of a model. Each is a sum over the rows: what it is divided by, the weight, comes
  * after the virtual nodes are added. Formulas are PyTorch's, of the function in the comment. */
 #include <float.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "graph/models/rows.h"
 
@@ -59,6 +62,20 @@ static void fits(struct hd_maker *m, const char *key, uint32_t n, int64_t logits
 			"each", key, n, (long long)logits);
 }
 
+static uint32_t fail_term(struct hd_maker *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static uint32_t fail_term(struct hd_maker *m, const char *fmt, ...)
+{
+	char text[256];
+	va_list list;
+
+	va_start(list, fmt);
+	vsnprintf(text, sizeof text, fmt, list);
+	va_end(list);
+	if (m->err == HD_OK)
+		m->err = hd_fail(m->diag, HD_E_INVAL, "%s", text);
+	return 0;
+}
+
 /* ---- classes ---- */
 
 static uint32_t without_ignored(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t labels)
@@ -99,6 +116,10 @@ void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32
 	const float part = 1.0f / (float)positions;
 	uint32_t counted = without_ignored(m, opts, labels), weight, of = HD_NONE, loss;
 
+	if (opts->nterms)
+		(void)fail_term(m,
+			"loss: losses that are added are of one prediction for a sample, this model "
+			"makes several, or labels of its own: use one loss");
 	if (!plain)
 		of = class_weights(m, opts, hd_make_dim(m, logits, last));
 	loss = plain ? hd_make2(m, HD_OP_SOFTMAX_XENT, logits, counted, none) :
@@ -214,9 +235,99 @@ static uint32_t hits(struct hd_maker *m, uint32_t x, uint32_t y)
 		last), none);
 }
 
+/* ---- several ---- */
+
+/* The output that a term judges: [rows, numbers]. */
+static uint32_t judged(struct hd_maker *m, const struct hd_loss_term *term, uint32_t logits)
+{
+	uint32_t of = logits;
+
+	if (m->err != HD_OK)
+		return 0;
+	if (strcmp(term->of, "logits") != 0) {
+		const uint32_t output = hd_graph_find_output(m->graph, term->of);
+		if (output == HD_NONE)
+			return fail_term(m, "loss: the model has no output \"%.60s\" beside logits",
+				term->of);
+		of = output;
+	}
+	const struct hd_value *v = &m->graph->value[of];
+	if (v->dtype != HD_F32 || v->rank != 2 || v->dim[0] != -1)
+		return fail_term(m,
+			"loss: output \"%.60s\" is %s; losses that are added judge [rows, numbers]",
+			term->of, hd_value_shape(v).at);
+	return of;
+}
+
+/* Several terms may read the same field, if they read the same of it. */
+static uint32_t target_of(struct hd_maker *m, const struct hd_loss_term *term, uint32_t of)
+{
+	const bool classes = hd_losses[term->loss].classes;
+	const uint8_t rank = classes ? 1 : 2;
+	const int64_t dim[2] = { -1, hd_make_dim(m, of, 1) };
+
+	if (m->err != HD_OK)
+		return 0;
+	const uint32_t input = hd_graph_find_input(m->graph, term->target);
+	if (input == HD_NONE)
+		return hd_make_input(m, term->target, classes ? HD_I32 : HD_F32, rank, dim);
+	const struct hd_value *v = &m->graph->value[m->graph->input[input]];
+	if (v->dtype != (classes ? HD_I32 : HD_F32) || v->rank != rank || (rank == 2 && v->dim[1] != dim[1]))
+		return fail_term(m,
+			"loss: %s would read \"%.60s\" as %s, it is %s already: give one of them a "
+			"target of its own", hd_losses[term->loss].name, term->target,
+			classes ? "a class" : "numbers", hd_value_shape(v).at);
+	return m->graph->input[input];
+}
+
+/* One number for each row; `hit` where the loss has hits. */
+static uint32_t term_rows(struct hd_maker *m, const struct hd_loss_term *term, uint32_t of, uint32_t *hit)
+{
+	const struct hd_model_opts opts = { .smoothing = term->smoothing, .delta = term->delta };
+	const uint32_t y = target_of(m, term, of);
+	uint32_t loss;
+
+	*hit = HD_NONE;
+	if (!hd_losses[term->loss].classes) {
+		loss = of_numbers[term->loss](m, &opts, of, y);
+		*hit = hd_losses[term->loss].hits ? hits(m, of, y) : HD_NONE;
+		return loss;
+	}
+	loss = term->smoothing > 0 ? hd_make3(m, HD_OP_CLASS_XENT, of, y, class_weights(m, &opts,
+		hd_make_dim(m, of, 1)), (struct hd_attr){ .f = { term->smoothing } }) :
+		hd_make2(m, HD_OP_SOFTMAX_XENT, of, y, none);
+	*hit = loss + 2;
+	return loss;
+}
+
+static void make_sum(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits)
+{
+	uint32_t all = HD_NONE, hit, first = HD_NONE;
+
+	for (uint32_t i = 0; i < opts->nterms; i++) {
+		const struct hd_loss_term *term = &opts->term[i];
+		char name[16];
+		uint32_t rows = term_rows(m, term, judged(m, term, logits), &hit);
+		first = i ? first : hit;
+		snprintf(name, sizeof name, "loss_%u", i + 1);
+		hd_make_output(m, name, hd_make1(m, HD_OP_SUM64, rows, none));
+		rows = term->weight < 1 || term->weight > 1 ? scaled(m, rows, term->weight) : rows;
+		all = i ? hd_make2(m, HD_OP_ADD, all, rows, none) : rows;
+	}
+	hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, all, none));
+	hd_make_output(m, "weight", hd_make1(m, HD_OP_COUNT64, rows_of(m, x, logits), none));
+	if (first != HD_NONE)
+		hd_make_output(m, "correct", hd_make1(m, HD_OP_SUM64, first, none));
+	hd_make_output(m, "logits", logits);
+}
+
 void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits,
 	int64_t positions, int64_t classes)
 {
+	if (opts->nterms && positions == 1) {
+		make_sum(m, opts, x, logits);
+		return;
+	}
 	if (hd_losses[opts->loss].classes) {
 		uint32_t y = hd_make_input(m, "y", HD_I32, positions > 1 ? 2 : 1, (int64_t[]){ -1,
 			positions });

@@ -214,6 +214,33 @@ static enum hd_err put_outputs(struct hd_importer *im, struct hd_diag *diag)
 	return HD_OK;
 }
 
+/* Outputs that a loss judges beside the first one get their names. */
+static enum hd_err judged_outputs(struct hd_importer *im, const struct hd_model_opts *loss,
+	struct hd_diag *diag)
+{
+	struct hd_onnx_call call = { .im = im };
+	enum hd_err err = HD_OK;
+
+	for (uint32_t i = 0; i < loss->nterms && !err; i++) {
+		const char *of = loss->term[i].of;
+		struct hd_onnx_val *v = NULL;
+		uint32_t value;
+		if (!strcmp(of, "logits") || hd_graph_find_output(im->graph, of) != HD_NONE)
+			continue;
+		for (size_t k = 0; k < im->file.graph->n_output && !v; k++)
+			if (!strcmp(im->file.graph->output[k]->name, of))
+				v = hd_onnx_find(im, of);
+		if (!v)
+			return hd_fail(diag, HD_E_INPUT, "%s: loss: it has no output '%.60s'",
+				im->file.name, of);
+		err = hd_onnx_value_of(&call, v, &value);
+		err = err ? hd_fail(diag, HD_E_INPUT, "%s: output '%s': %s", im->file.name, of,
+			call.why.text) :
+			hd_graph_output(im->graph, of, value, diag);
+	}
+	return err;
+}
+
 /* logits [rows,..,classes]: a row has as many predictions as the extents between. */
 static enum hd_err add_loss(struct hd_importer *im, uint32_t logits, struct hd_diag *diag)
 {
@@ -234,8 +261,10 @@ static enum hd_err add_loss(struct hd_importer *im, uint32_t logits, struct hd_d
 			im->file.name, hd_value_shape(v).at, hd_losses[loss.loss].name);
 	if (positions > 1 && im->opts->token_if_rows)
 		loss.normalize = HD_NORMALIZE_TOKEN;
-	hd_make_ends(&m, &loss, im->graph->input[x], logits, positions, classes);
-	return m.err;
+	enum hd_err err = judged_outputs(im, &loss, diag);
+	if (!err)
+		hd_make_ends(&m, &loss, im->graph->input[x], logits, positions, classes);
+	return err ? err : m.err;
 }
 
 /* The file's own loss: a mean or sum over the rows, which become our sum and its weight. */
