@@ -88,8 +88,8 @@ static uint64_t likes(uint32_t bucket, uint32_t id)
 	return x ^ x >> 31;
 }
 
-/* What is dealt to the holders of one stage, which `of` says. */
-struct holding_deal { const uint32_t *id; uint64_t of, slack, has[64]; };
+/* What is dealt to the holders of one stage, which `of` says. `fixed`: no state moves with an owner. */
+struct holding_deal { const uint32_t *id; uint64_t of, slack, has[64]; bool fixed; };
 
 static uint32_t liked(const struct holding_deal *d, uint32_t bucket, uint64_t bytes)
 {
@@ -100,10 +100,10 @@ static uint32_t liked(const struct holding_deal *d, uint32_t bucket, uint64_t by
 		const uint64_t has = d->has[__builtin_ctzll(left)];
 		least = has < least ? has : least;
 	}
-	const uint64_t bound = least + (bytes / 2 > d->slack ? bytes / 2 : d->slack);
+	const uint64_t bound = d->fixed ? least : least + (bytes / 2 > d->slack ? bytes / 2 : d->slack);
 	for (left = d->of; left; left &= left - 1) {
 		const uint32_t m = (uint32_t)__builtin_ctzll(left);
-		const uint64_t likes_it = likes(bucket, d->id ? d->id[m] : m);
+		const uint64_t likes_it = d->fixed ? 1 : likes(bucket, d->id ? d->id[m] : m);
 		if (d->has[m] > bound || (best != HD_NONE && likes_it <= most))
 			continue;
 		most = likes_it;
@@ -154,7 +154,7 @@ static void deal_numbers(struct hd_holding *h, const struct hd_stage_buckets *bu
 }
 
 static void deal(struct hd_holding *h, const struct hd_stage_buckets *buckets,
-	const struct hd_holders *members, uint64_t serve)
+	const struct hd_holders *members, uint64_t serve, uint32_t copies)
 {
 	uint32_t n[HD_STAGE_BITS] = { 0 };
 
@@ -165,6 +165,7 @@ static void deal(struct hd_holding *h, const struct hd_stage_buckets *buckets,
 			continue;
 		struct holding_deal d = { .id = members->id, .of = holders(members->stage, UINT64_C(1) << s,
 			hd_members_all(members->n)) & serve };
+		d.fixed = !copies || copies >= (uint32_t)__builtin_popcountll(d.of);
 		if (h->bytes)
 			deal_bytes(h, buckets, s, n[s], &d);
 		else
@@ -182,7 +183,7 @@ void hd_holding_make(struct hd_holding *h, const struct hd_stage_buckets *bucket
 	assert(members->n >= 1 && members->n <= 64 && (!buckets || buckets->n == h->nbuckets));
 	h->apart = copies > 0;
 	h->partial = hd_state_is_partial(buckets, copies);
-	deal(h, buckets, members, serve);
+	deal(h, buckets, members, serve, copies);
 	for (uint32_t b = 0; b < h->nbuckets; b++) {
 		const uint64_t readers = buckets && !buckets->whole ? buckets->at[b].readers : 0,
 			run = readers ? holders(members->stage, readers, all) : all;

@@ -33,8 +33,9 @@
  *    servers: the first `servers` members) it goes to one that has few bytes so far: no more than the least
  *    has, and half of this bucket, or HD_HOLDING_SLACK of an even part. Of these to the one that the bucket
  *    likes best, a hash of it and the member's id. So bytes are even, at the end and at any time before, and
- *    a holder that comes or goes moves few. Of more than HD_HOLDING_DEALT buckets so many neighbours go
- *    together that there are no more runs.
+ *    a holder that comes or goes moves few. Where all of them have the slots anyway (`copies` 0, or no fewer
+ *    than they are) an owner moves nothing: the least has it, of equal ones the lowest (ADR 270).
+ *    Of more than HD_HOLDING_DEALT buckets so many neighbours go together that there are no more runs.
  *    A function of bytes, ids and stages. Without bytes number i of n belongs to holder floor(i h / n) of h.
  * 3. Buckets are the same in all views of a run. Holders may change, also inside a step: when a member is
  *    lost.

@@ -17,8 +17,8 @@ enum {
 	 * from the last of a line (ADR 106). 4: parts of tied parameters' gradients (ADR 97). 5: VIEW and
 	 * SEAL have other numbers and fields, messages that ask for bulk begin at 128 (ADR 166). 6: JOIN
 	 * names a zone (ADR 164). 7: PRIO names a transfer that has not begun (ADR 205). 8: owners are dealt
-	 * by bytes (ADR 233). 9: SEAL says each of several losses (ADR 267). Builds of different versions
-	 * must not meet */
+	 * by bytes (ADR 233). 9: SEAL says each of several losses (ADR 267). 10: the least owns where all
+	 * have the slots (ADR 270). Builds of different versions must not meet */
 	VERSION_LEAST = HD_WIRE_VERSION, VERSION_GREATEST = HD_WIRE_VERSION,
 };
 

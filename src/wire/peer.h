@@ -26,7 +26,7 @@
 #include "wire/stream.h"
 #include "wire/transport.h"
 
-enum { HD_WIRE_VERSION = 9 };             /* of greetings; peer.c says what each changed */
+enum { HD_WIRE_VERSION = 10 };            /* of greetings; peer.c says what each changed */
 
 enum hd_peer_state {
 	HD_PEER_DOWN,             /* the place is free */
