@@ -210,6 +210,16 @@ uint32_t hd_comm_urgency(const struct hd_comm *c, uint32_t nbuckets, uint32_t bu
 	return 1 + (part ? behind : nbuckets + rank);
 }
 
+uint32_t hd_comm_flight_bytes(const struct hd_comm *c)
+{
+	if (!c || !c->link.kib_per_s)
+		return 0;
+	const double bytes = c->link.kib_per_s * (1024 * 1e-9) *
+		(2.0 * c->link.latency_ns + (double)HD_COMM_SLACK_NS);
+
+	return bytes < HD_COMM_FLIGHT ? HD_COMM_FLIGHT : bytes < INT32_MAX ? (uint32_t)bytes : INT32_MAX;
+}
+
 uint64_t hd_comm_takes_ns(const struct hd_comm *c, uint64_t bytes)
 {
 	if (!c || !c->link.kib_per_s)

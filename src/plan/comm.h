@@ -50,6 +50,8 @@ enum hd_comm_order {
 };
 extern const char *const hd_comm_order_names[HD_NCOMM_ORDERS];
 
+#define HD_COMM_SLACK_NS INT64_C(4000000)
+enum { HD_COMM_FLIGHT = 64 << 10 };
 enum { HD_COMM_BUCKETS = 65536, HD_COMM_TEXT = 1 << 17 };       /* buckets; bytes of a text */
 
 /* Between two workers, each way. */
@@ -74,6 +76,11 @@ void hd_comm_put(const struct hd_comm *comm, struct hd_text *text);
 /* Urgency of a transfer of bucket b among n (`comm` NULL or undecided: rank as backward passes make them, the
  * last first). `part`: a partial sum. From 1 on, at most 2 n. */
 uint32_t hd_comm_urgency(const struct hd_comm *comm, uint32_t nbuckets, uint32_t bucket, bool part);
+
+/* How many bytes between two workers may be on their way at once: what the link carries while one comes and
+ * its acknowledgement goes, and in HD_COMM_SLACK_NS beside it, in which threads on both ends are late; at
+ * least HD_COMM_FLIGHT. More waits where nothing overtakes it. 0: nothing is known of the link. */
+uint32_t hd_comm_flight_bytes(const struct hd_comm *comm);
 
 /* What so many bytes take over the link alone, at least 1 ns; 0: nothing is known of it. */
 uint64_t hd_comm_takes_ns(const struct hd_comm *comm, uint64_t bytes);

@@ -107,6 +107,23 @@ static void a_transfer_takes_its_bytes_and_the_latency(void **state)
 	assert_true(hd_comm_takes_ns(&c, 0) == 1 && hd_comm_takes_ns(&c, UINT64_MAX) > 0);
 }
 
+/* 200 Mbit/s for 4 ms are 100 kB; for 14 ms, of a link of 5 ms, 350 kB. */
+static void so_much_is_on_its_way_as_the_link_carries_meanwhile(void **state)
+{
+	struct hd_comm c = { .nbuckets = 1 };
+
+	(void)state;
+	assert_true(hd_comm_flight_bytes(NULL) == 0 && hd_comm_flight_bytes(&c) == 0);
+	c.link = (struct hd_comm_pace){ 200000000 / 8 / 1024, 0 };
+	assert_in_range(hd_comm_flight_bytes(&c), 99990, 100000);
+	c.link.latency_ns = 5000000;
+	assert_in_range(hd_comm_flight_bytes(&c), 349950, 350000);
+	c.link.kib_per_s = 1;
+	assert_int_equal(hd_comm_flight_bytes(&c), HD_COMM_FLIGHT);
+	c.link = (struct hd_comm_pace){ INT32_MAX, INT32_MAX };
+	assert_int_equal(hd_comm_flight_bytes(&c), INT32_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +131,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_decision_is_refused),
 		cmocka_unit_test(urgencies_follow_ranks_and_parts),
 		cmocka_unit_test(a_transfer_takes_its_bytes_and_the_latency),
+		cmocka_unit_test(so_much_is_on_its_way_as_the_link_carries_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,8 @@ enum hd_sock_knob {
 	HD_SOCK_UNSENT_BYTES,
 	/* of TCP: lost when what was sent is not acknowledged for so long */
 	HD_SOCK_UNACKED_MS,
-	/* so much at most waits here to be read; of a listener: at those it accepts */
+	/* so much at most waits here to be read; of a listener: at those it accepts. What is more than this
+	 * user may ask for is ignored: the system would take less */
 	HD_SOCK_KEPT_BYTES,
 };
 

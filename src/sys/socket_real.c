@@ -391,6 +391,21 @@ static bool real_is_same_user(struct hd_net *net, struct hd_sock *sock)
 		peer.pid && peer.uid == geteuid();
 }
 
+/* Tried on a socket that goes at once: there is no way back to the size that the system chooses. Linux says
+ * twice what it was asked for. */
+static bool may_keep(uint32_t bytes)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), is = 0;
+	socklen_t len = sizeof is;
+
+	if (fd < 0)
+		return false;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+	const bool has = !getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &is, &len) && (uint32_t)is / 2 >= bytes;
+	close(fd);
+	return has;
+}
+
 static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
 {
 	static const struct { int level, name; } knobs[] = {
@@ -400,6 +415,8 @@ static void real_tune(struct hd_net *net, struct hd_sock *sock, enum hd_sock_kno
 	};
 
 	(void)net;
+	if (knob == HD_SOCK_KEPT_BYTES && (value > INT32_MAX || !may_keep(value)))
+		return;
 	(void)setsockopt(sock->id, knobs[knob].level, knobs[knob].name, &value, sizeof value);
 }
 

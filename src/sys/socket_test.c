@@ -608,11 +608,40 @@ static void loopback_is_not_paced(void **state)
 	leave(&world);
 }
 
+static int kept_of(const struct hd_sock *sock)
+{
+	int bytes = 0;
+	socklen_t len = sizeof bytes;
+
+	assert_int_equal(getsockopt(sock->id, SOL_SOCKET, SO_RCVBUF, &bytes, &len), 0);
+	return bytes / 2;
+}
+
+/* The system would cut what is too much, and so let less wait than it does by itself. */
+static void what_waits_to_be_read_is_bounded_where_the_system_allows_it(void **state)
+{
+	struct socket_world world;
+	struct hd_sock listener, near, far;
+
+	(void)state;
+	enter(&world, TCP4);
+	meet(&world, &listener, &near, &far);
+	hd_sock_tune(&near, HD_SOCK_KEPT_BYTES, 50000);
+	assert_int_equal(kept_of(&near), 50000);
+	hd_sock_tune(&near, HD_SOCK_KEPT_BYTES, INT32_MAX);
+	assert_int_equal(kept_of(&near), 50000);
+	hd_sock_close(&far);
+	hd_sock_close(&near);
+	hd_sock_close(&listener);
+	leave(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loopback_is_not_paced),
 		cmocka_unit_test(every_row_keeps_the_contract),
+		cmocka_unit_test(what_waits_to_be_read_is_bounded_where_the_system_allows_it),
 		cmocka_unit_test(only_addresses_of_this_machine_are_taken),
 		cmocka_unit_test(a_path_left_by_the_dead_is_replaced_but_no_file_is),
 		cmocka_unit_test(a_listener_too_busy_to_answer_keeps_its_path),

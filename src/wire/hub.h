@@ -78,6 +78,9 @@ struct hd_hub_config {
 	uint32_t peers_cap;                       /* 1..HD_HUB_PEERS */
 	/* sends and answers queued for one peer, 1..65536; then HD_E_AGAIN */
 	uint32_t streams_cap;
+	/* of connections to other machines: so much may wait here to be read, which bounds what is on its way
+	 * at a time, and cannot be overtaken any more; 0: as the system has it */
+	uint32_t kept_bytes;
 	/* look for 50 us before sleeping: only where a core is free for it */
 	bool spin;
 	bool plaintext;                           /* TCP without a key: the owner has warned its user */

@@ -221,6 +221,41 @@ static void the_job_is_asked_of_a_coordinator_alone(struct hubs_world *w)
 	}
 }
 
+static uint32_t kept;
+
+static void note_kept(struct hd_net *net, struct hd_sock *sock, enum hd_sock_knob knob, uint32_t value)
+{
+	(void)net;
+	(void)sock;
+	kept = knob == HD_SOCK_KEPT_BYTES ? value : kept;
+}
+
+/* The other hub asks for nothing; of a socket in this machine nothing is asked. */
+static void connections_to_other_machines_keep_what_is_asked_for(struct hubs_world *w)
+{
+	const bool world = hd_transport_find(w->row)->powers & HD_WIRE_WORLD;
+	struct hd_net *net = net_of(w, 1);
+	const struct hd_net_ops *was = net->ops;
+	struct hd_net_ops noting = *was;
+
+	noting.tune = note_kept;
+	net->ops = &noting;
+	for (uint32_t asked = 0; asked <= 70000; asked += 70000) {
+		kept = 0;
+		hd_hub_finish(&w->hubs[0]);
+		hd_hub_finish(&w->hubs[1]);
+		w->config[1].kept_bytes = asked;
+		start_hub(w, 0);
+		start_hub(w, 1);
+		w->heard[0].n_ups = w->heard[1].n_ups = 0;
+		meet(w, 0, 1);
+		CHECK(kept == (world ? asked : 0), "%s: %u of %u", w->row, kept, asked);
+	}
+	hd_hub_finish(&w->hubs[0]);
+	hd_hub_finish(&w->hubs[1]);
+	net->ops = was;
+}
+
 static void a_worker_has_one_connection(struct hubs_world *w)
 {
 	meet(w, 0, 1);
@@ -395,6 +430,7 @@ static void callbacks_may_ask_for_more(struct hubs_world *w)
 
 static const struct { const char *name; void (*run)(struct hubs_world *w); } suite[] = {
 	{ "two workers say everything to each other", two_workers_say_everything_to_each_other },
+	{ "connections to other machines keep what is asked for", connections_to_other_machines_keep_what_is_asked_for },
 	{ "a good bye reaches the other side with its reason", a_good_bye_reaches_the_other_side_with_its_reason },
 	{ "a hub closes with a word to all", a_hub_closes_with_a_word_to_all },
 	{ "a peer that vanishes is lost at once with all that waited", a_peer_that_vanishes_is_lost_at_once_with_all_that_waited },

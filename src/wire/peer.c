@@ -223,6 +223,8 @@ static void come_up(struct hd_peer *peer, const struct hd_greeting_payload *hell
 	peer->heard_ns = peer->sent_ns = now_ns(peer);
 	set_state(peer, HD_PEER_UP);
 	hd_sock_tune(&peer->conn.sock, HD_SOCK_UNACKED_MS, peer->detect_ms);
+	if (peers->config.kept_bytes && (peer->conn.ops->powers & HD_WIRE_WORLD))
+		hd_sock_tune(&peer->conn.sock, HD_SOCK_KEPT_BYTES, peers->config.kept_bytes);
 	struct hd_peer_info info = { peer->worker, peer->role, hello->detect_ms, peer->conn.ops->name,
 		peer->outgoing };
 	peers->events.up(peers->events.self, &info);

@@ -201,6 +201,7 @@ static enum hd_err make_hub(struct hd_elastic *e, struct hd_diag *diag)
 		.worker = HD_WORKER_NONE, .role = HD_ROLE_WORKER,
 		.detect_ms = (uint32_t)(e->detect_ns / 1000000),
 		.peers_cap = HD_HUB_PEERS, .streams_cap = HD_ELASTIC_STREAMS,
+		.kept_bytes = hd_comm_flight_bytes(&e->task->comm),
 		.plaintext = e->spec->plaintext, .key = e->spec->key, .key_len = e->spec->key_len,
 		.stamp = e->recorder ? hd_elastic_stamp : NULL,
 	};
