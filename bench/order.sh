@@ -12,6 +12,8 @@
 #	DELAY_MS=5                                # links also have a delay, each way: machines.sh
 #	COSTS=FILE                                # costs.json of an earlier run of MODEL: not measured again
 #	LIMIT=60                                  # seconds that a run of a variant may take; each size of ddp
+#	                                          # (a minute, and four times what its steps compute)
+#	DRAWS=12                                  # of random that are simulated
 #	PYTHON=FILE                               # with torch, for ddp; else that table is left out
 #
 # 1. In place of computing, devices wait (paced:1) what the nodes of the model took one device of this
@@ -32,6 +34,8 @@
 #    each tensor is summed alone, by gloo's ring, as backward makes it.
 # 5. servers: with optim.clip, as jobs have it that say nothing: no parameter is sent before the norms of all
 #    sums are known. unclipped: without; then parameters are sent while the pass goes on (ADR 245).
+# 6. What orders can gain at most: behind each table of orders, the steps that the program simulates before a
+#    run starts, of the best order and of DRAWS random ones. No order is faster than the computing alone.
 # A key that the program does not know, and a run that failed, is a line in words.
 set -eu
 cd "$(dirname "$0")/.."
@@ -43,7 +47,7 @@ work=$(mktemp -d)
 trap 'machines_gone; rm -rf "$work"' EXIT
 rows=${ROWS:-order servers unclipped buckets small unfused sweep ddp}
 rounds=${ROUNDS:-1} steps=${STEPS:-8} mbit=${MBIT:-200} even=${EVEN:-1}
-burst=128kb limit=${LIMIT:-60} seed=${SEED:-3}
+burst=128kb limit=${LIMIT:-60} seed=${SEED:-3} draws=${DRAWS:-12}
 
 job()           # MODEL CLIP
 {
@@ -74,7 +78,7 @@ model()
 	[ -e "${COSTS:-}" ] || "$heddle" run "$work/job.yaml" --out "$work/start" --workers 1 \
 		--devices paced:1 --steps 1 -q 2>>"$work/log" || return 1
 	python3 - "${COSTS:-$work/start/costs.json}" "$work/times.json" "$mbit" "$port" "$nmachines" "$even" \
-		"${DELAY_MS:-0}" "$3" <<'END'
+		"${DELAY_MS:-0}" "$3" "$work/computing" <<'END'
 import json, sys
 source, target = sys.argv[1:3]
 mbit, port, n, even, delay = (float(x) for x in sys.argv[3:8])
@@ -93,9 +97,55 @@ p["method"] = "imported"
 p["links"] = [{"level": 1, "kind": "tcp", "latency": 100000 + round(delay * 1e6), "bytes_per_s": rate,
     "duplex": True}]
 open(target, "w").write(json.dumps(p))
+open(sys.argv[9], "w").write("%d\n" % (even * sums * 1e3))
 tensors = sum(x["param"] > 0 for x in p["nodes"])
 print("%d nodes with parameters, %.2f MB; times x %.2f: computing %.0f ms, transfers (%s) %.0f ms" % (
     tensors, size / 1e6, even * sums / took, even * sums * 1e3, sys.argv[8], sums * 1e3))
+END
+}
+
+# foretold OPTION...: the step that is simulated before such a run starts, in ms; the run ends then
+foretold()
+{
+	local pid said= i
+	rm -rf "$work/foretold"
+	"$heddle" run "$work/job.yaml" --out "$work/foretold" --workers $nmachines -s workers.start=others \
+		--devices paced:1 --profile "$work/times.json" -q "$@" 2>>"$work/log" >&2 &
+	pid=$!
+	for ((i = 0; i < 100 && ${#said} == 0; i++)); do
+		sleep 0.1
+		said=$(grep -ho '"kind":"predicted".*' "$work/foretold/events.ndjson" 2>>"$work/log" |
+			head -n 1 | grep -o '[0-9.]* ms a step' | cut -d ' ' -f 1)
+	done
+	kill -KILL $pid 2>/dev/null || true
+	wait $pid 2>/dev/null || true
+	echo "${said:-0}"
+}
+
+# most SYNC: what orders can gain at most, simulated
+most()
+{
+	local order i options="-s comm.sync=$1 -s comm.buckets=${BUCKETS:-auto}"
+	for order in search tac tic; do
+		# shellcheck disable=SC2086
+		echo "$order $(foretold $options -s comm.order=$order)"
+	done >"$work/most"
+	for ((i = 0; i < draws; i++)); do
+		# shellcheck disable=SC2086
+		echo "random $(foretold $options -s comm.order=random -s job.seed=$((seed + i)))"
+	done >>"$work/most"
+	python3 - "$work/most" "$(cat "$work/computing")" <<'END'
+import statistics, sys
+took = [(x.split()[0], float(x.split()[1])) for x in open(sys.argv[1])]
+ordered = [x for x in took if x[0] != "random" and x[1] > 0]
+drawn = sorted(ms for name, ms in took if name == "random" and ms > 0)
+if ordered and drawn:
+    name, ms = min(ordered, key=lambda x: x[1])
+    middle = statistics.median(drawn)
+    print("\nSimulated: %s %.0f ms, %d draws of random %.0f to %.0f, middle %.0f: ordered over random at "
+        "most %.3f, in the middle %.3f; over computing alone %.3f, %.3f." % (name, ms, len(drawn),
+        drawn[0], drawn[-1], middle, drawn[-1] / ms, middle / ms, drawn[-1] / float(sys.argv[2]),
+        middle / float(sys.argv[2])))
 END
 }
 
@@ -236,6 +286,7 @@ orders()        # SYNC
 		echo "$order|-s comm.sync=$1 -s comm.order=$order -s comm.buckets=${BUCKETS:-auto}"
 	done >"$work/orders"
 	table "comm.sync $1: orders against random" ">= 1.2" base <"$work/orders"
+	[ "$draws" = 0 ] || most "$1"
 }
 
 machines "${MACHINES:-3}"
@@ -260,6 +311,7 @@ for row in $rows; do
 		fi
 		echo "${want%% *}: $said."
 		of=$want
+		[ "${LIMIT:-}" ] || limit=$((60 + 4 * (steps + 4) * $(cat "$work/computing") / 1000))
 		direct=
 		! knows comm.primitive=direct || direct="-s comm.primitive=direct"
 	fi
