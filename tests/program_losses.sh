@@ -14,7 +14,7 @@ stop: {patience: 9, metric: val_recall-macro, every: 4}
 checkpoint: {best: val_f1-macro, every: 4 steps, keep: 2}
 log: {tensorboard: true}
 END
-shown() { grep '"kind":"eval"' "$1/events.ndjson" | sed 's/.*"loss"/"loss"/' | uniq; }
+shown() { grep '"kind":"eval"' "$1/events.ndjson" | sed 's/.*"step":\([0-9]*\).*"loss"/\1 "loss"/' | uniq; }
 
 train run job.yaml --out one --devices 1
 one=$digest

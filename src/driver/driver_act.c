@@ -22,11 +22,15 @@ void driver_fail(struct driver *c, enum hd_err err, const struct hd_diag *diag)
 
 /* ---- events into the run's folder ---- */
 
-/* The body of an event, made by a worker: only what is one object goes among the lines as it is. */
+/* The body of an event, made by a worker: only what is one object goes among the lines as it is. One that
+ * begins with its step keeps it: an evaluation may come before this process counts the commit it is of. */
 static bool put_body(struct driver *c, const char *kind, const char *text)
 {
+	static const char own[] = "{\"step\":";
+	int64_t step = (int64_t)c->end.step;
+	const struct hd_json *json = NULL;
+	const char *body = text + 1;
 	size_t n = strlen(text);
-	const struct hd_json *json;
 	struct hd_arena arena;
 	char buf[BODY];
 
@@ -34,11 +38,15 @@ static bool put_body(struct driver *c, const char *kind, const char *text)
 	bool good = n < sizeof buf && text[n - 1] == '}' && !strpbrk(text, "\r\n") &&
 		!hd_json_parse(&arena, "an event", text, n, &json, NULL) &&
 		hd_json_kind(json) == HD_JSON_OBJECT;
+	if (good && !strncmp(text, own, sizeof own - 1)) {
+		good = !hd_json_get_i64(json, "step", 0, INT64_MAX, &step, NULL) && strchr(text, ',');
+		body = good ? strchr(text, ',') + 1 : body;
+	}
 	hd_arena_finish(&arena);
 	if (!good)
 		return false;
-	snprintf(buf, sizeof buf, "%.*s", (int)n - 2, text + 1);
-	hd_rundir_event(c->spec->dir, kind, c->end.step, buf);
+	snprintf(buf, sizeof buf, "%.*s", (int)(text + n - 1 - body), body);
+	hd_rundir_event(c->spec->dir, kind, (uint64_t)step, buf);
 	return true;
 }
 

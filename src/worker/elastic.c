@@ -109,10 +109,10 @@ static void on_eval(void *user, uint64_t step, const char *split, const struct h
 	struct hd_json_writer w;
 	struct hd_text body;
 
-	(void)step;
 	hd_text_fixed(&body, room, sizeof room);
 	hd_json_writer_init(&w, &body);
 	hd_json_open_object(&w, NULL);
+	hd_json_put_i64(&w, "step", (int64_t)step);
 	hd_rundir_eval_body(&w, split, metrics);
 	hd_json_close(&w);
 	if (!body.full)
