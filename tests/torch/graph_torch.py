@@ -103,6 +103,16 @@ def cumsum(at, x):
     )
 
 
+def topk(at, x):
+    """Of equals the one that lies first, which torch.topk does not promise."""
+    axis = at.get('axis', 0)
+    return torch.sort(x, dim=axis, descending=not at.get('least', 0), stable=True)[1].narrow(axis, 0, at['k'])
+
+
+def one_hot(at, ids):
+    return torch.nn.functional.one_hot(ids, at['depth']).to(T)
+
+
 def turned(x, flag):
     return x.transpose(-1, -2) if flag else x
 
@@ -148,7 +158,14 @@ def attend(at, q, k, v):
         x.reshape(x.shape[0], x.shape[1], n, -1).transpose(1, 2) for x, n in ((q, heads), (k, kv), (v, kv))
     )
     k, v = (x.repeat_interleave(heads // kv, 1) for x in (k, v))
-    y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(at.get('causal', 0)))
+    scores = q @ k.transpose(-1, -2) * (at.get('scale', 0) or q.shape[-1] ** -0.5)
+    if at.get('cap', 0):
+        scores = at['cap'] * torch.tanh(scores / at['cap'])
+    if at.get('causal', 0):
+        far = torch.arange(q.shape[2])[:, None] - torch.arange(k.shape[2])[None]
+        seen = (far >= 0) & (far < (at.get('window', 0) or far.shape[1]))
+        scores = scores.masked_fill(~seen, -torch.inf)
+    y = torch.softmax(scores, -1) @ v
     return (y.transpose(1, 2).reshape(q.shape[0], q.shape[2], -1),)
 
 
@@ -168,6 +185,16 @@ def rotary(at, x):
         * torch.polar(torch.ones_like(angle), -angle if at.get('back') else angle)[None, :, None]
     )
     return torch.cat([z.real, z.imag], -1).reshape(n, t, c)
+
+
+def rotary_by(at, x, by):
+    n, t, c = x.shape
+    h, half = x.reshape(n, t, at['heads'], -1), by.numel()
+    angle = torch.arange(t, dtype=T)[:, None] * by.reshape(-1) * (-1 if at.get('back') else 1)
+    turned = torch.complex(h[..., :half], h[..., half : 2 * half]) * torch.polar(
+        torch.full_like(angle, at.get('scale', 0) or 1), angle
+    )[:, None]
+    return torch.cat([turned.real, turned.imag, h[..., 2 * half :]], -1).reshape(n, t, c)
 
 
 def cell(gates):
@@ -205,6 +232,7 @@ OPS = {
     'attend': attend,
     'attention': attention,
     'rotary': rotary,
+    'rotary_by': rotary_by,
     'lstm': cell(4),
     'gru': cell(3),
     'batchnorm': batchnorm,
@@ -235,6 +263,8 @@ OPS = {
     'pad': pad,
     'gather': gather,
     'cumsum': cumsum,
+    'topk': topk,
+    'one_hot': one_hot,
     'reduce_sum': reduce(lambda x, axes: x.sum(axes)),
     'reduce_mean': reduce(lambda x, axes: x.mean(axes)),
     'reduce_max': reduce(lambda x, axes: x.amax(axes)),

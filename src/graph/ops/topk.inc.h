@@ -218,3 +218,34 @@ OP_BITS(TOPK, "ee84fe753afec986")
 #ifdef OP_SELECTS
 OP_SELECTS(TOPK)
 #endif
+
+#ifdef OP_GROWS
+/* The best values of the last axis, read as ONNX's TopK reads them: ids have no gradient, values have. */
+static uint32_t topk_grows(struct graph_maker *m, uint32_t x)
+{
+	const struct hd_value v = *shape(m, x);
+	const int32_t n = (int32_t)v.dim[v.rank - 1];
+	struct hd_attr as_row = { .i = { 0 } };
+	struct hd_diag diag = { "" };
+	const float nought = 0;
+	uint32_t zero;
+
+	if (n < 2 || v.rank >= HD_MAX_DIMS - 1)
+		return HD_NONE;
+	uint32_t ids = node1(m, HD_OP_TOPK, x, (struct hd_attr){ .i = { v.rank - 1,
+		(int32_t)(1 + draw(m, (uint32_t)n)), coin(m) } });
+	uint32_t hot = node1(m, HD_OP_ONE_HOT, ids, (struct hd_attr){ .i = { n } });
+	for (int d = 0; d < v.rank - 1; d++)
+		as_row.i[d] = (int32_t)v.dim[d];
+	as_row.i[v.rank - 1] = 1;
+	as_row.i[v.rank] = n;
+	CHECK(hd_graph_const(m->graph, HD_F32, 1, (int64_t[]){ 1 }, &nought, &zero, &diag) == HD_OK, "%s",
+		diag.text);
+	uint32_t only = node(m, HD_OP_WHERE, 3, (uint32_t[]){ hot, node1(m, HD_OP_RESHAPE, x, as_row),
+		zero }, (struct hd_attr){ .i = { 0 } });
+	return node1(m, HD_OP_REDUCE_SUM, only, (struct hd_attr){ .i = { 1 << v.rank } });
+}
+#endif
+#ifdef OP_GENERATES
+OP_GENERATES("topk", topk_grows)
+#endif
