@@ -110,6 +110,7 @@ set(HD_LONG program_chaos 60 program_takeover 120 program_cluster 100 program_sh
   program_redundancy 60 program_serve_kills 70 program_elastic 80 program_pipeline 60 program_remote_far 45
   program_remote 40 program_trial 40 program_simulate_spot 35 program_spot 70 program_pipeline_workers 90
   program_tensor_workers 50 program_reshape 30 program_identity 15 scheduler_covered_test 35
+  program_bridge_kills 20
   protocol_simulation_test 35 run_choose_plan_test 30 planner_planner_wider_test 20 planner_planner_test 12
   engine_dist_test 12 engine_dist_loss_test 12 clustersim_sim_test 20 scheduler_why_test 20
   device_conform_test 14 engine_worker_test 14 program_threads_live 60 engine_post_test 50

@@ -220,6 +220,14 @@ def fixtures(folder):
 	pq.write_table(t, folder + '/gzip.parquet', compression='gzip', column_encoding=codes, **full)
 	pq.write_table(t.select(['n', 'label']), folder + '/brotli.parquet', compression='brotli')
 	pq.write_table(t.select(['n', 'label']).slice(0, 0), folder + '/empty.parquet')
+	i = np.arange(60)
+	t = pa.table({
+		'f': pa.array([[float(k), k / 7, -k * k] for k in range(60)], pa.list_(pa.float32())),
+		'v': pa.array(np.float64(i % 5) / 4),
+		'n': pa.array(i * 37 % 11 - 5, pa.int16()),
+		'label': pa.array(i * 29 % 61 % 3, pa.int32()),
+	})
+	pq.write_table(t, folder + '/sixty.parquet', compression='zstd', row_group_size=17)
 
 
 def main():
