@@ -26,6 +26,14 @@ static const char half_mlp[] =
 	"model: {use: builtin:mlp, args: {hidden: [33, 17]}, precision: bf16-storage}\ndata: {kind: "
 	"synthetic, count: 61}\n";
 
+/* Ranks and alphas by patterns, counted by the root, with dropout. */
+static const char lora_many[] =
+	"model: {use: builtin:gpt, args: {layers: 2, width: 32, heads: 2, context: 24},\n"
+	"  lora: {rank: 4, alpha: 6, scale: root, dropout: 0.25, targets: ['h.*.attn.*.weight', "
+	"h.1.mlp.c_fc.weight], train: ['h.*.attn.c_attn.bias'],\n"
+	"  ranks: ['h.1.attn.*=2', h.1.mlp.c_fc.weight=9], alphas: ['h.{i}.attn.c_proj.weight=3.5']}}\n"
+	"data: {kind: synthetic, count: 61}\n";
+
 struct logits { float at[MAX_LOGITS]; uint64_t per_row; };
 
 static void keep(void *user, uint64_t first, uint64_t n, const float *at)
@@ -108,7 +116,7 @@ static void only_adapters_are_learned_and_only_they_have_slots_and_gradients(voi
 
 static void adapters_have_the_same_bits_on_any_devices(void **state)
 {
-	static const char *const models[] = { lora_gpt, lora_mlp, half_mlp };
+	static const char *const models[] = { lora_gpt, lora_mlp, half_mlp, lora_many };
 
 	(void)state;
 	for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
@@ -158,7 +166,38 @@ static void a_checkpoint_is_exact(void **state)
 	}
 }
 
-static void merged_adapters_compute_what_they_computed_apart(void **state)
+/* alpha / sqrt(rank): counted by hand. */
+static void each_matrix_has_the_rank_and_the_alpha_of_its_pattern(void **state)
+{
+	static const struct { const char *name; int64_t rank, in, out; double scale; } cases[] = {
+		{ "h.0.attn.c_attn.weight", 4, 32, 96, 6.0 / 2 }, { "h.0.attn.c_proj.weight", 4, 32, 32, 3.5 / 2 },
+		{ "h.1.attn.c_attn.weight", 2, 32, 96, 6 / 1.4142135623730951 },
+		{ "h.1.attn.c_proj.weight", 2, 32, 32, 3.5 / 1.4142135623730951 },
+		{ "h.1.mlp.c_fc.weight", 9, 32, 128, 6.0 / 3 },
+	};
+	struct hd_patterns pattern;
+	struct hd_lora lora;
+	char name[HD_MAX_NAME + 8];
+	struct hd_rig rig;
+
+	(void)state;
+	hd_rig_open(&rig, lora_many, 8, 4, NULL, 1);
+	assert_true(hd_task_lora(rig.job, &pattern, &lora));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct hd_lora_of of = hd_lora_of(&lora, cases[i].name);
+		CHECK(of.rank == cases[i].rank && of.scale == (float)cases[i].scale, "%s: rank %u, %g",
+			cases[i].name, of.rank, (double)of.scale);
+		snprintf(name, sizeof name, "%s.lora_A", cases[i].name);
+		const struct hd_state_entry *a = hd_state_find(hd_worker_state(rig.worker), name);
+		snprintf(name, sizeof name, "%s.lora_B", cases[i].name);
+		const struct hd_state_entry *b = hd_state_find(hd_worker_state(rig.worker), name);
+		CHECK(a && a->dim[0] == cases[i].rank && a->dim[1] == cases[i].in && b &&
+			b->dim[0] == cases[i].out && b->dim[1] == cases[i].rank, "%s", cases[i].name);
+	}
+	hd_rig_close(&rig);
+}
+
+static void merge_of(const char *model)
 {
 	static struct logits want, got;
 	struct hd_patterns pattern;
@@ -166,8 +205,7 @@ static void merged_adapters_compute_what_they_computed_apart(void **state)
 	struct hd_lora lora;
 	struct hd_rig rig, plain;
 
-	(void)state;
-	hd_rig_open(&rig, lora_gpt, 8, 4, "optim: {lr: 0.05, schedule: {warmup: 0}}", 1);
+	hd_rig_open(&rig, model, 8, 4, "optim: {lr: 0.05, schedule: {warmup: 0}}", 1);
 	for (int i = 0; i < STEPS; i++)
 		(void)hd_rig_step(&rig);
 	outputs_of(&rig, &want);
@@ -194,6 +232,13 @@ static void merged_adapters_compute_what_they_computed_apart(void **state)
 		"differ by %g (before merging %g), the largest is %g", after, before, peak);
 	hd_rig_close(&rig);
 	hd_rig_close(&plain);
+}
+
+static void merged_adapters_compute_what_they_computed_apart(void **state)
+{
+	(void)state;
+	merge_of(lora_gpt);
+	merge_of(lora_many);
 }
 
 /* By the job alone: what an export does. */
@@ -245,6 +290,8 @@ static void what_cannot_be_adapted_is_refused_by_name(void **state)
 		{ "lora: {rank: 2, targets: [h.0.ln_1.weight]}", "h.0.ln_1.weight is read by layernorm too" },
 		{ "lora: {rank: 2, targets: [h.9.attn.c_attn.weight]}", "\"h.9.attn.c_attn.weight\" names no parameter" },
 		{ "lora: {rank: 2, targets: [h.*.c_attn.weight], train: [nothing]}", "model.lora.train: \"nothing\" names no parameter" },
+		{ "lora: {rank: 2, targets: ['h.*.c_attn.weight'], ranks: [wte.weight=3]}", "model.lora.ranks: \"wte.weight\" names none" },
+		{ "lora: {rank: 2, targets: ['h.*.c_attn.weight'], alphas: [h.7.*=3]}", "model.lora.alphas: \"h.7.*\" names none" },
 		{ "freeze: [nothing]", "model.freeze: \"nothing\" names no parameter" },
 		{ "freeze: ['*']", "parameters are frozen: there is nothing to train" },
 	};
@@ -336,6 +383,7 @@ int main(void)
 		cmocka_unit_test(only_adapters_are_learned_and_only_they_have_slots_and_gradients),
 		cmocka_unit_test(adapters_have_the_same_bits_on_any_devices),
 		cmocka_unit_test(a_checkpoint_is_exact),
+		cmocka_unit_test(each_matrix_has_the_rank_and_the_alpha_of_its_pattern),
 		cmocka_unit_test(merged_adapters_compute_what_they_computed_apart),
 		cmocka_unit_test(a_state_is_merged_by_the_job_that_made_it),
 		cmocka_unit_test(what_cannot_be_adapted_is_refused_by_name),

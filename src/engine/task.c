@@ -204,6 +204,10 @@ bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct 
 		HD_JOB_LORA_ALPHA),
 		.target = pattern->target, .ntargets = names_of(job, HD_JOB_LORA_TARGETS, pattern->target),
 		.train = pattern->train, .ntrain = names_of(job, HD_JOB_LORA_TRAIN, pattern->train),
+		.ranks = pattern->ranks, .nranks = names_of(job, HD_JOB_LORA_RANKS, pattern->ranks),
+		.alphas = pattern->alphas, .nalphas = names_of(job, HD_JOB_LORA_ALPHAS, pattern->alphas),
+		.root = !strcmp(hd_job_text(job, HD_JOB_LORA_SCALE), "root"),
+		.dropout = (float)hd_job_num(job, HD_JOB_LORA_DROPOUT),
 	};
 	return rank > 0;
 }

@@ -88,7 +88,8 @@ HD_MUST_USE enum hd_err hd_task_shard(const struct hd_job *job, struct hd_graph 
 
 /* What of the job's model is adapters: false where there are none. Texts are the job's; `pattern` has room
  * for all. */
-struct hd_patterns { const char *target[HD_JOB_MAX_NAMES], *train[HD_JOB_MAX_NAMES]; };
+struct hd_patterns { const char *target[HD_JOB_MAX_NAMES], *train[HD_JOB_MAX_NAMES], *ranks[HD_JOB_MAX_NAMES],
+	*alphas[HD_JOB_MAX_NAMES]; };
 bool hd_task_lora(const struct hd_job *job, struct hd_patterns *pattern, struct hd_lora *lora);
 
 /* For programs that know no adapters: those of `state`, which such a job has made, go into the weights that

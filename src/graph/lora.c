@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "graph/names.h"
 #include "graph/op.h"
 #include "graph/pass.h"
@@ -45,6 +46,62 @@ enum hd_err hd_graph_freeze(struct hd_graph *graph, const char *const *pattern, 
 	for (uint32_t p = 0; p < graph->nparams && !err; p++)
 		graph->param[p].frozen |= matches(pattern, n, param_name(graph, p));
 	return err;
+}
+
+/* ---- ranks and alphas */
+
+bool hd_lora_split(const char *text, char pattern[HD_MAX_NAME], double *number)
+{
+	const char *eq = strrchr(text, '=');
+
+	if (!eq || eq == text || (size_t)(eq - text) >= HD_MAX_NAME || hd_num_f64(eq + 1, 0, 1e6, number,
+		NULL))
+		return false;
+	memcpy(pattern, text, (size_t)(eq - text));
+	pattern[eq - text] = '\0';
+	return true;
+}
+
+static double number_of(const char *const *by, uint32_t n, const char *name, double common)
+{
+	char pattern[HD_MAX_NAME];
+	double number;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (hd_lora_split(by[i], pattern, &number) && hd_name_matches(pattern, name))
+			return number;
+	return common;
+}
+
+struct hd_lora_of hd_lora_of(const struct hd_lora *lora, const char *name)
+{
+	struct hd_lora_of of = {
+		.rank = (uint32_t)number_of(lora->ranks, lora->nranks, name, lora->rank),
+		.alpha = number_of(lora->alphas, lora->nalphas, name, (double)lora->alpha) };
+
+	of.scale = lora->root ? (float)(of.alpha / sqrt(of.rank)) : (float)of.alpha / (float)of.rank;
+	return of;
+}
+
+/* Each of them says something of a target, or it is a slip. */
+static enum hd_err numbers_hit(const struct hd_graph *graph, const struct hd_lora *lora, const char *key,
+	const char *const *by, uint32_t n, struct hd_diag *diag)
+{
+	char pattern[HD_MAX_NAME];
+	double number;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t p = 0;
+		if (!hd_lora_split(by[i], pattern, &number))
+			return hd_fail(diag, HD_E_INVAL, "%s: \"%s\" is no PATTERN=NUMBER", key, by[i]);
+		while (p < graph->nparams && !(hd_name_matches(pattern, param_name(graph, p)) &&
+			matches(lora->target, lora->ntargets, param_name(graph, p))))
+			p++;
+		if (p == graph->nparams)
+			return hd_fail(diag, HD_E_INVAL, "%s: \"%s\" names none of model.lora.targets", key,
+				pattern);
+	}
+	return HD_OK;
 }
 
 /* ---- adapters. Of parameter p of the old graph, in the new one. */
@@ -114,7 +171,7 @@ static enum hd_err add_node(struct hd_rewrite *r, const struct hd_node *like, en
 
 /* The product as it was, then what is added to it. */
 static enum hd_err adapt(struct hd_rewrite *r, const struct hd_node *node, const struct adapter *adapter,
-	float scale, struct hd_diag *diag)
+	float scale, float dropout, struct hd_diag *diag)
 {
 	static const struct hd_attr none, turned = { .i = { 0, 1 } };
 	uint32_t x, narrow, wide;
@@ -122,6 +179,9 @@ static enum hd_err adapt(struct hd_rewrite *r, const struct hd_node *node, const
 
 	if (!err)
 		err = hd_rewrite_value(r, node->in[0], &x, diag);
+	if (!err && dropout > 0)
+		err = add_node(r, node, HD_OP_DROPOUT, x, HD_NONE, (struct hd_attr){ .f = { dropout } }, &x,
+			diag);
 	if (!err)
 		err = add_node(r, node, HD_OP_MATMUL, x, adapter->a, turned, &narrow, diag);
 	if (!err)
@@ -140,15 +200,27 @@ static enum hd_err freeze_rest(struct hd_graph *graph, const struct hd_lora *lor
 	return HD_OK;
 }
 
+/* Keys of random nodes ascend, and adapters stand between those that were there. */
+static void number_draws(struct hd_graph *graph)
+{
+	graph->nrandom = 0;
+	for (uint32_t i = 0; i < graph->nnodes; i++)
+		if (hd_ops[graph->node[i].op].class == HD_OP_RANDOM)
+			graph->node[i].key = graph->nrandom++;
+}
+
 enum hd_err hd_graph_lora(struct hd_graph *graph, const struct hd_lora *lora, struct hd_diag *diag)
 {
 	struct adapter *adapter = hd_arena_take(graph->arena, graph->nparams + 1, sizeof *adapter);
 	struct hd_rewrite r;
-	float scale = lora->alpha / (float)lora->rank;
 	enum hd_err err = patterns_hit(graph, "model.lora.targets", lora->target, lora->ntargets, diag);
 
 	if (!err)
 		err = patterns_hit(graph, "model.lora.train", lora->train, lora->ntrain, diag);
+	if (!err)
+		err = numbers_hit(graph, lora, "model.lora.ranks", lora->ranks, lora->nranks, diag);
+	if (!err)
+		err = numbers_hit(graph, lora, "model.lora.alphas", lora->alphas, lora->nalphas, diag);
 	if (!err && !adapter)
 		err = hd_fail(diag, HD_E_NOMEM, "no memory for adapters");
 	if (!err)
@@ -161,16 +233,22 @@ enum hd_err hd_graph_lora(struct hd_graph *graph, const struct hd_lora *lora, st
 			continue;
 		err = check_target(graph, p, diag);
 		if (!err)
-			err = add_params(&r, p, lora->rank, &adapter[p], diag);
+			err = add_params(&r, p, hd_lora_of(lora, param_name(graph, p)).rank, &adapter[p],
+				diag);
 	}
 	for (uint32_t i = 0; i < graph->nnodes && !err; i++) {
 		const struct hd_node *node = &graph->node[i];
 		const struct hd_value *w = node->op == HD_OP_MATMUL ? &graph->value[node->in[1]] : NULL;
 		bool adapted = w && w->kind == HD_PARAM && adapter[w->data].a != HD_NONE;
-		err = adapted ? adapt(&r, node, &adapter[w->data], scale, diag) : hd_rewrite_copy(&r, node,
-			diag);
+		err = adapted ? adapt(&r, node, &adapter[w->data],
+			hd_lora_of(lora, param_name(graph, w->data)).scale, lora->dropout, diag)
+			: hd_rewrite_copy(&r, node, diag);
 	}
-	return err ? err : hd_rewrite_end(&r, graph, diag);
+	if (!err)
+		err = hd_rewrite_end(&r, graph, diag);
+	if (!err && lora->dropout > 0)
+		number_draws(graph);
+	return err;
 }
 
 /* ---- merging */
@@ -224,14 +302,14 @@ enum hd_err hd_lora_merge(struct hd_state *state, const struct hd_graph *graph, 
 		const struct hd_state_entry *b = find_adapter(state, param_name(graph, p), suffix_b);
 		if (!w || !a || !b)
 			continue;
+		const struct hd_lora_of of = hd_lora_of(lora, w->name);
 		uint64_t in = (uint64_t)a->dim[1], out = (uint64_t)b->dim[0];
-		if (a->dim[0] != lora->rank || b->dim[1] != lora->rank ||
+		if (a->dim[0] != of.rank || b->dim[1] != of.rank ||
 			w->len_bytes != in * out * sizeof(float))
 			return hd_fail(diag, HD_E_INVAL,
 				"%s: its adapters are not of rank %u or not of its shape", w->name,
-				lora->rank);
-		add_product(w->at, a->at, b->at, in, out, lora->rank,
-			(double)(lora->alpha / (float)lora->rank),
+				of.rank);
+		add_product(w->at, a->at, b->at, in, out, of.rank, (double)of.scale,
 			stored_out_in(graph, graph->param[p].value));
 	}
 	for (uint32_t i = 0; i < state->nentries; i++)

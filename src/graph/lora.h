@@ -6,7 +6,9 @@
  * transposed; the shapes of the PEFT library, whether W is stored [in, out] or [out, in]).
  * A begins uniform in 1/sqrt(in) -- the paper's PEFT form, kaiming with a = sqrt 5 -- and
  * B as zeros, so that a model begins as what it was: outputs are equal bit for bit, but
- * for -0, which becomes +0.
+ * for -0, which becomes +0. Kalajdzievski, "A rank stabilization scaling factor for
+ * fine-tuning with LoRA" (2023), counts alpha / sqrt(rank) instead (`root`). With `dropout` an
+ * adapter reads x with a share of its elements dropped; the product itself reads all.
  *
  * Both work on a forward graph, before optimization: what a job trains is in the graph.
  *
@@ -16,6 +18,8 @@
  *    the right of products: one that is read otherwise too (a tied token table) could not be
  *    merged.
  * 3. Merging adds (alpha / rank) B A to W, in f64, rounded once per element.
+ * 4. Rank and alpha of a matrix are those of the first of `ranks`, `alphas` that matches its
+ *    name, else the common ones.
  *
  * Pure. */
 #ifndef HD_GRAPH_LORA_H
@@ -33,7 +37,19 @@ struct hd_lora {
 	/* patterns: what gets adapters; what is learned beside them */
 	const char *const *target, *const *train;
 	uint32_t ntargets, ntrain;
+	/* "PATTERN=NUMBER" */
+	const char *const *ranks, *const *alphas;
+	uint32_t nranks, nalphas;
+	bool root;
+	float dropout;
 };
+/* "PATTERN=NUMBER"; false: it is none. A rank is a whole number from 1 to HD_LORA_MAX_RANK. */
+enum { HD_LORA_MAX_RANK = 4096 };
+bool hd_lora_split(const char *text, char pattern[HD_MAX_NAME], double *number);
+/* Of the matrix `name`: its rank, its alpha, and what its adapters count. */
+struct hd_lora_of { uint32_t rank; double alpha; float scale; };
+struct hd_lora_of hd_lora_of(const struct hd_lora *lora, const char *name);
+
 /* Adapters for the targets; all other parameters but those of `train` become frozen. */
 HD_MUST_USE enum hd_err hd_graph_lora(struct hd_graph *graph, const struct hd_lora *lora,
 	struct hd_diag *diag);

@@ -1,5 +1,6 @@
 #include "job/int.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "base/near.h"
 #include "notice/notice.h"
 #include "notice/place.h"
+#include "graph/lora.h"
 #include "graph/model.h"
 #include "plan/comm.h"
 #include "pipeline/redundancy.h"
@@ -666,9 +668,30 @@ static enum hd_err without_args(struct hd_job_reader *reader)
 	return HD_OK;
 }
 
+static enum hd_err check_lora_numbers(struct hd_job_reader *reader, enum hd_job_key key)
+{
+	const struct hd_job_value *v = &reader->job->value[key];
+	char pattern[HD_MAX_NAME], dotted[HD_DOTTED_CAP];
+	double number = 0;
+
+	hd_job_at(reader, key);
+	for (uint32_t i = 0; i < v->nargs; i++) {
+		bool fits = hd_lora_split(v->arg[i].text, pattern, &number);
+		if (fits && key == HD_JOB_LORA_RANKS)
+			fits = number >= 1 && number <= HD_LORA_MAX_RANK && number == floor(number);
+		if (!fits)
+			return hd_job_refuse(reader, "%s: '%s' is no PATTERN=%s, as h.0.*=16",
+				hd_job_dotted(key, dotted), v->arg[i].text,
+				key == HD_JOB_LORA_RANKS ? "RANK with a whole number from 1 to 4096" :
+				"ALPHA with a number from 0 to 1e6");
+	}
+	return HD_OK;
+}
+
 static enum hd_err check_lora(struct hd_job_reader *reader)
 {
-	static const enum hd_job_key inside[] = { HD_JOB_LORA_TARGETS, HD_JOB_LORA_TRAIN };
+	static const enum hd_job_key inside[] = { HD_JOB_LORA_TARGETS, HD_JOB_LORA_TRAIN, HD_JOB_LORA_RANKS,
+		HD_JOB_LORA_ALPHAS }, alone[] = { HD_JOB_LORA_SCALE, HD_JOB_LORA_DROPOUT };
 	struct hd_job *job = reader->job;
 	struct hd_job_value *alpha = &job->value[HD_JOB_LORA_ALPHA];
 	bool on = hd_job_int(job, HD_JOB_LORA_RANK) > 0;
@@ -689,6 +712,18 @@ static enum hd_err check_lora(struct hd_job_reader *reader)
 			return hd_job_refuse(reader,
 				"%s has no meaning without model.lora.rank; leave it out",
 				hd_job_dotted(inside[i], dotted));
+	}
+	for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+		hd_job_at(reader, alone[i]);
+		if (!on && !hd_job_is_left_out(reader, alone[i]))
+			return hd_job_refuse(reader,
+				"%s has no meaning without model.lora.rank; leave it out",
+				hd_job_dotted(alone[i], dotted));
+	}
+	for (size_t i = 2; i < sizeof inside / sizeof inside[0]; i++) {
+		enum hd_err err = check_lora_numbers(reader, inside[i]);
+		if (err)
+			return err;
 	}
 	return HD_OK;
 }
