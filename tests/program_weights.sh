@@ -48,10 +48,10 @@ cat >hf/config.json <<'END'
 END
 expect 0 heddle model import hf -o from_hf -q
 cmp -s from_hf/model.safetensors in_gpt/model.safetensors || failed "config.json gave another model"
-sed -i 's/gelu_new/relu/' hf/config.json
+sed -i 's/gelu_new/quick_gelu/' hf/config.json
 expect 3 heddle model import hf -o from_hf2 -q
-says 'activation_function is relu'
-sed -i 's/gelu_new/relu/; s/gpt2/gemma/' hf/config.json
+says 'activation_function is quick_gelu'
+sed -i 's/gpt2/gemma/' hf/config.json
 expect 3 heddle model import hf --model gpt $args_gpt -o from_hf2 -q
 says 'model_type is gemma'
 [ ! -e from_hf2 ] || failed "a refused import left something"

@@ -7,23 +7,13 @@
 #include "graph/pass.h"
 #include "graph/published.h"
 #include "graph/text.h"
+#include "checkpoint/adopt_int.h"
 #include "checkpoint/export.h"
 #include "checkpoint/onnx_model.h"
 
 enum { CONFIG_BYTES = 1 << 20 };
 
-/* One call. */
-struct desk {
-	struct hd_adopted *out;
-	struct hd_fs *fs;
-	const char *source, *folder;
-	struct hd_arena *arena;
-	struct hd_diag *diag;
-};
-
-struct given { struct hd_model_arg arg[HD_MAX_ARGS]; uint32_t n; const char *model; };
-
-static enum hd_err begin(const struct desk *d)
+enum hd_err hd_adopt_begin(const struct hd_adopt_desk *d)
 {
 	*d->out = (struct hd_adopted){ 0 };
 	hd_text_init(&d->out->notes, d->arena);
@@ -33,7 +23,7 @@ static enum hd_err begin(const struct desk *d)
 	return HD_OK;
 }
 
-static enum hd_err write_text(const struct desk *d, const char *name, const struct hd_text *text)
+static enum hd_err write_text(const struct hd_adopt_desk *d, const char *name, const struct hd_text *text)
 {
 	char path[HD_PATH_CAP];
 
@@ -44,7 +34,7 @@ static enum hd_err write_text(const struct desk *d, const char *name, const stru
 
 /* ---- published weights */
 
-static enum hd_err give(struct given *given, const char *name, const char *value, struct hd_diag *diag)
+static enum hd_err give(struct hd_adopt_given *given, const char *name, const char *value, struct hd_diag *diag)
 {
 	uint32_t i = 0;
 
@@ -58,8 +48,8 @@ static enum hd_err give(struct given *given, const char *name, const char *value
 }
 
 /* What the file says, and what of it ours does otherwise. */
-static enum hd_err take_config(const struct desk *d, const char *path, const struct hd_json *json,
-	struct given *given)
+static enum hd_err take_config(const struct hd_adopt_desk *d, const char *path, const struct hd_json *json,
+	struct hd_adopt_given *given)
 {
 	struct hd_published said;
 	enum hd_err err = hd_published_read(&said, json, path, given->model, d->arena, d->diag);
@@ -74,7 +64,7 @@ static enum hd_err take_config(const struct desk *d, const char *path, const str
 }
 
 /* Rule 1: beside the file, or in the folder that was named. */
-static enum hd_err read_config(const struct desk *d, struct given *given)
+static enum hd_err read_config(const struct hd_adopt_desk *d, struct hd_adopt_given *given)
 {
 	const char *slash = strrchr(d->source, '/');
 	const struct hd_json *json;
@@ -95,10 +85,10 @@ static enum hd_err read_config(const struct desk *d, struct given *given)
 	return err ? err : take_config(d, path, json, given);
 }
 
-static enum hd_err settle_model(const struct desk *d, struct given *given, const char *model,
+enum hd_err hd_adopt_settle(const struct hd_adopt_desk *d, struct hd_adopt_given *given, const char *model,
 	const struct hd_model_arg *arg, uint32_t nargs)
 {
-	*given = (struct given){ .model = model && !strncmp(model, "builtin:", 8) ? model + 8 : model };
+	*given = (struct hd_adopt_given){ .model = model && !strncmp(model, "builtin:", 8) ? model + 8 : model };
 	enum hd_err err = read_config(d, given);
 
 	for (uint32_t i = 0; i < nargs && !err; i++)
@@ -110,7 +100,7 @@ static enum hd_err settle_model(const struct desk *d, struct given *given, const
 	return err;
 }
 
-static enum hd_err build(const struct desk *d, const struct given *given, struct hd_graph *graph)
+enum hd_err hd_adopt_build(const struct hd_adopt_desk *d, const struct hd_adopt_given *given, struct hd_graph *graph)
 {
 	struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_SAMPLE };
 
@@ -119,7 +109,8 @@ static enum hd_err build(const struct desk *d, const struct given *given, struct
 }
 
 /* A job that trains at once, on made-up data until the user names others. */
-static enum hd_err write_job(const struct desk *d, const struct given *given)
+enum hd_err hd_adopt_write_job(const struct hd_adopt_desk *d, const struct hd_adopt_given *given,
+	const char *more)
 {
 	const struct hd_model_row *row;
 	struct hd_model_value value[HD_MAX_ARGS];
@@ -143,34 +134,44 @@ static enum hd_err write_job(const struct desk *d, const struct given *given)
 		hd_model_arg_print(&text, &row->param[i], &value[i]);
 	}
 	hd_text_addf(&text,
-		"}\n  weights: \"%s/model.safetensors\"\ndata:  {kind: synthetic}      # kind: "
+		"}\n  weights: \"%s/model.safetensors\"\n%sdata:  {kind: synthetic}      # kind: "
 		"text|idx|npy|..., path: FILE\n"
 		"batch: {global: 16, virtual_nodes: 8}\noptim: {kind: adamw, lr: 1e-4, schedule: {kind: "
-		"cosine, warmup: 10}}\n", d->folder);
+		"cosine, warmup: 10}}\n", d->folder, more);
 	return write_text(d, "job.yaml", &text);
+}
+
+void hd_adopt_say_surplus(const struct hd_adopt_desk *d, const struct hd_adopt_given *given,
+	const struct hd_weights *weights)
+{
+	if (weights->nsurplus)
+		hd_text_addf(&d->out->notes, "%u tensors are of heads that builtin:%s with these arguments has "
+			"not, and were skipped: %s\n", weights->nsurplus, given->model, weights->surplus.at);
 }
 
 enum hd_err hd_adopt_weights(struct hd_adopted *adopted, struct hd_fs *fs, const char *source,
 	const char *folder, const char *model, const struct hd_model_arg *arg, uint32_t nargs,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct desk d = { adopted, fs, source, folder, arena, diag };
+	const struct hd_adopt_desk d = { adopted, fs, source, folder, arena, diag };
 	struct hd_weights *w = NULL;
-	struct given given;
+	struct hd_adopt_given given;
 	struct hd_graph graph;
 	struct hd_weight_source *fit;
 	struct hd_text full;
-	enum hd_err err = begin(&d);
+	enum hd_err err = hd_adopt_begin(&d);
 
 	hd_text_init(&full, arena);
 	if (!err)
-		err = settle_model(&d, &given, model, arg, nargs);
+		err = hd_adopt_settle(&d, &given, model, arg, nargs);
 	if (!err)
-		err = build(&d, &given, &graph);
+		err = hd_adopt_build(&d, &given, &graph);
 	if (!err)
 		err = hd_weights_open(&w, fs, source, diag);
 	if (!err)
 		err = hd_weights_fit(w, &graph, NULL, 0, &fit, &full, diag);
+	if (!err)
+		hd_adopt_say_surplus(&d, &given, w);
 	if (diag && full.len >= sizeof diag->text)
 		hd_text_addf(&adopted->notes, "%s\n", full.at);
 	if (!err)
@@ -178,7 +179,7 @@ enum hd_err hd_adopt_weights(struct hd_adopted *adopted, struct hd_fs *fs, const
 	if (!err)
 		err = hd_export_fit(fs, w, &graph, fit, arena, adopted->weights, diag);
 	if (!err)
-		err = write_job(&d, &given);
+		err = hd_adopt_write_job(&d, &given, "");
 	if (!err) {
 		adopted->model = given.model;
 		adopted->nnodes = graph.nnodes;
@@ -191,7 +192,7 @@ enum hd_err hd_adopt_weights(struct hd_adopted *adopted, struct hd_fs *fs, const
 /* ---- ONNX */
 
 /* Rule 2. */
-static enum hd_err import(const struct desk *d, struct hd_graph *graph, struct hd_weights **weights,
+static enum hd_err import(const struct hd_adopt_desk *d, struct hd_graph *graph, struct hd_weights **weights,
 	bool *own_loss)
 {
 	static const struct hd_model_opts entropy = { .loss = HD_LOSS_CROSS_ENTROPY,
@@ -214,7 +215,7 @@ static enum hd_err import(const struct desk *d, struct hd_graph *graph, struct h
 	return err;
 }
 
-static enum hd_err write_graph(const struct desk *d, const struct hd_graph *graph)
+static enum hd_err write_graph(const struct hd_adopt_desk *d, const struct hd_graph *graph)
 {
 	struct hd_text text;
 
@@ -223,7 +224,7 @@ static enum hd_err write_graph(const struct desk *d, const struct hd_graph *grap
 	return err ? err : write_text(d, "model.graph", &text);
 }
 
-static enum hd_err write_onnx_job(const struct desk *d, bool own_loss)
+static enum hd_err write_onnx_job(const struct hd_adopt_desk *d, bool own_loss)
 {
 	struct hd_text text;
 
@@ -245,11 +246,11 @@ static enum hd_err write_onnx_job(const struct desk *d, bool own_loss)
 enum hd_err hd_adopt_onnx(struct hd_adopted *adopted, struct hd_fs *fs, const char *source,
 	const char *folder, struct hd_arena *arena, struct hd_diag *diag)
 {
-	const struct desk d = { adopted, fs, source, folder, arena, diag };
+	const struct hd_adopt_desk d = { adopted, fs, source, folder, arena, diag };
 	struct hd_weights *weights = NULL;
 	struct hd_graph graph;
 	bool own_loss = false;
-	enum hd_err err = begin(&d);
+	enum hd_err err = hd_adopt_begin(&d);
 
 	if (!err)
 		err = import(&d, &graph, &weights, &own_loss);

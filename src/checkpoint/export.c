@@ -127,7 +127,7 @@ static enum hd_err add_entry(struct export_run *o, const struct hd_state *state,
 		if (!hd_name_to_theirs(o->how->family, e->name, &theirs))
 			return hd_fail(o->diag, HD_E_INVAL, "the public name of '%s' is too long", e->name);
 		err = copy_name(o, theirs.name, &t->name);
-		if (!err && o->how->prefix)
+		if (!err && o->how->prefix && !hd_name_is_second(o->how->family, t->name))
 			err = set_before(o, o->how->prefix, &t->name);
 	}
 	if (!err && theirs.turned)

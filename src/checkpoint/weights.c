@@ -13,7 +13,7 @@
 #include "graph/names.h"
 #include "checkpoint/ckpt.h"
 
-enum { MAX_SHARDS = 1000, INDEX_BYTES = 32 << 20 };
+enum { MAX_SHARDS = 1000, INDEX_BYTES = 32 << 20, SAID = 4 };
 #define MAX_FILE_BYTES ((uint64_t)1 << 40)      /* of belief: what is read must fit into memory anyway */
 
 static const char index_end[] = ".safetensors.index.json", index_name[] = "model.safetensors.index.json",
@@ -363,6 +363,11 @@ static const char *unfit_type(const struct hd_st_tensor *t)
 	return NULL;
 }
 
+const char *hd_fit_unfit(const struct hd_st_tensor *t, bool turned, const struct hd_value *v)
+{
+	return same_shape(t, turned, v) ? unfit_type(t) : "(of another shape)";
+}
+
 static uint32_t find(const struct hd_graph *graph, const char *name)
 {
 	uint32_t p = hd_graph_find_param(graph, name), b = p == HD_NONE ? hd_graph_find_buffer(graph, name) :
@@ -379,6 +384,14 @@ static void take(struct fitting *f, const struct hd_st_tensor *t, const struct h
 
 	if (is_skipped(f, ours->name) || is_skipped(f, t->name))
 		return;
+	if (p == HD_NONE && hd_name_is_surplus(f->family, t->name)) {
+		if (f->w->nsurplus < SAID)
+			hd_text_addf(&f->w->surplus, "%s%s", f->w->nsurplus ? ", " : "", t->name);
+		else if (f->w->nsurplus == SAID)
+			hd_text_add(&f->w->surplus, ", ...");
+		f->w->nsurplus++;
+		return;
+	}
 	if (p == HD_NONE) {
 		shape_text(t, complain(f, UNKNOWN, t->name));
 		return;
@@ -435,6 +448,9 @@ enum hd_err hd_weights_fit(struct hd_weights *w, const struct hd_graph *graph, c
 		return no_memory(w->path, diag);
 	for (int i = 0; i < NWRONG; i++)
 		hd_text_init(&f.text[i], &w->arena);
+	w->nsurplus = 0;
+	hd_text_init(&w->surplus, &w->arena);
+	hd_text_add(&w->surplus, "");
 	for (int tied = 0; tied < 2; tied++)      /* second names after the first */
 		for (uint32_t i = 0; i < w->ntensors; i++) {
 			if (!hd_name_from_theirs(f.family, w->tensor[i].name, &ours))

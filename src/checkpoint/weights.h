@@ -8,7 +8,8 @@
  * 1. Fitting is all or nothing: every parameter and buffer of the graph has its tensor and every
  *    tensor its parameter, by the names of the family (names.h), with the shape and a
  *    floating dtype; or HD_E_INPUT lists what is missing, unknown and of another shape.
- *    Left out are parameters and tensors whose name a pattern of `skip` matches, and
+ *    Read over are tensors of heads that the model lacks (names.h, `surplus`); `surplus` counts and names
+ *    those of the last fit. Left out are parameters and tensors whose name a pattern of `skip` matches, and
  *    adapters (graph/lora.h) that the source has not: they keep their initial values.
  * 2. F32 is taken as it is; F16 and BF16 are widened, which is exact; F64 is rounded to
  *    nearest even, and one that f32 cannot hold as a finite number is refused by name.
@@ -32,6 +33,8 @@ struct hd_weights {
 	const struct hd_st_meta *meta;    /* of a single file; others have none */
 	uint32_t ntensors, nmeta;
 	struct hd_hash digest;
+	uint32_t nsurplus;
+	struct hd_text surplus;           /* "a, b, ..."; the first few */
 };
 
 HD_MUST_USE enum hd_err hd_weights_open(struct hd_weights **weights, struct hd_fs *fs, const char *path,
@@ -55,6 +58,9 @@ const struct hd_value *hd_fit_value(const struct hd_graph *graph, uint32_t i);
 HD_MUST_USE enum hd_err hd_weights_fit(struct hd_weights *weights, const struct hd_graph *graph,
 	const char *const *skip, uint32_t nskip,
 	struct hd_weight_source **fit, struct hd_text *full, struct hd_diag *diag);
+
+/* Can `v` begin from the tensor? NULL: yes; else why not, for messages. */
+const char *hd_fit_unfit(const struct hd_st_tensor *tensor, bool turned, const struct hd_value *v);
 
 /* The tensor as f32; `turned`: of a matrix the transpose. `out` has room for its elements. */
 void hd_fit_put(const struct hd_weight_source *fit, float *out);

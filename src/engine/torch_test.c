@@ -214,10 +214,23 @@ static void named_inputs_agree_with_hugging_face(void **state)
 	agrees("gpt_inputs", HD_KERNELS_PORTABLE, 0, 3);
 }
 
+static void options_of_gpt2_agree_with_hugging_face(void **state) { (void)state;
+	agrees_on_all_kernels("gpt_options"); }
+/* Positions that each sample's pads decide, before, behind and between. */
+static void roberta_agrees_with_hugging_face(void **state)
+{
+	(void)state;
+	agrees_on_all_kernels("roberta");
+	agrees("roberta_cls", HD_KERNELS_PORTABLE, 0, 1);
+	agrees("roberta_cls", HD_KERNELS_PORTABLE, 0, 3);
+}
+
 static void lstm_agrees_with_pytorch(void **state)  { (void)state; agrees_on_all_kernels("lstm"); }
 static void gru_agrees_with_pytorch(void **state)   { (void)state; agrees_on_all_kernels("gru"); }
 static void resnet18_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("resnet18"); }
 static void resnet50_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("resnet50"); }
+static void paths_and_wide_windows_agree_with_pytorch(void **state) { (void)state;
+	agrees_on_all_kernels("resnext"); }
 static void vgg16_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("vgg16"); }
 static void inception_agrees_with_pytorch(void **state) { (void)state; agrees_on_all_kernels("inception"); }
 /* 24 rows on 5 and 24 virtual nodes: some have one row, whose variance none of them knows. */
@@ -259,6 +272,9 @@ int main(void)
 		cmocka_unit_test(gru_agrees_with_pytorch),
 		cmocka_unit_test(resnet18_agrees_with_pytorch),
 		cmocka_unit_test(resnet50_agrees_with_pytorch),
+		cmocka_unit_test(options_of_gpt2_agree_with_hugging_face),
+		cmocka_unit_test(roberta_agrees_with_hugging_face),
+		cmocka_unit_test(paths_and_wide_windows_agree_with_pytorch),
 		cmocka_unit_test(vgg16_agrees_with_pytorch),
 		cmocka_unit_test(inception_agrees_with_pytorch),
 		cmocka_unit_test(models_in_shards_agree_too),

@@ -38,6 +38,11 @@ static void models_have_the_known_numbers_of_parameters(void **state)
 		{ "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "512" }, { "vocab", "30522" }, { "head", "cls" }, { "classes", "2" },
 	};
 
+	static const struct hd_model_arg roberta[] = {
+		{ "layers", "12" }, { "width", "768" }, { "heads", "12" }, { "context", "512" }, { "offset", "2" },
+		{ "positions", "514" }, { "vocab", "50265" }, { "types", "1" }, { "pad", "1" },
+	};
+
 	(void)state;
 	assert_int_equal(parameters("llama", tiny, 7), 1100048384);
 	assert_int_equal(parameters("bert", base, 6), 109514298);
@@ -53,6 +58,15 @@ static void models_have_the_known_numbers_of_parameters(void **state)
 	assert_int_equal(parameters("resnet18", NULL, 0), 11689512);
 	assert_int_equal(parameters("resnet34", NULL, 0), 21797672);
 	assert_int_equal(parameters("resnet50", NULL, 0), 25557032);
+	assert_int_equal(parameters("resnet101", NULL, 0), 44549160);
+	assert_int_equal(parameters("resnet152", NULL, 0), 60192808);
+	assert_int_equal(parameters("resnext50_32x4d", NULL, 0), 25028904);
+	assert_int_equal(parameters("resnext101_32x8d", NULL, 0), 88791336);
+	assert_int_equal(parameters("resnext101_64x4d", NULL, 0), 83455272);
+	assert_int_equal(parameters("wide_resnet50_2", NULL, 0), 68883240);
+	assert_int_equal(parameters("wide_resnet101_2", NULL, 0), 126886696);
+	/* of RobertaForMaskedLM, roberta-base */
+	assert_int_equal(parameters("roberta", roberta, 9), 124697433);
 	assert_int_equal(parameters("resnet18", (struct hd_model_arg[]){ { "norm", "group" } }, 1), 11689512);
 	assert_int_equal(parameters("vgg16", NULL, 0), 138357544);
 	assert_int_equal(parameters("vgg16", (struct hd_model_arg[]){ { "norm", "batch" } }, 1), 138365992);
@@ -240,6 +254,14 @@ static const struct { const char *model; struct hd_model_arg arg; struct hd_mode
 	{ "gtp",   { NULL, NULL },             { 0 }, "did you mean 'gpt'" },
 	{ "alexnet", { NULL, NULL },           { 0 }, "there is no model 'alexnet'" },
 	{ "resnet18", { "stem", "none" },      { 0 }, "none of imagenet, cifar, small" },
+	{ "resnet18", { "paths", "2" },        { 0 }, "of models with bottlenecks" },
+	{ "resnet34", { "dilate", "[layer4]" }, { 0 }, "of models with bottlenecks" },
+	{ "resnet50", { "dilate", "[layer1]" }, { 0 }, "'layer1' is none of layer2|layer3|layer4" },
+	{ "resnext50_32x4d", { "base", "2" },  { 0 }, "2 times 4 is no multiple of 64" },
+	{ "resnet50", { "zero_init_residual", "maybe" }, { 0 }, "it is true or false" },
+	{ "gpt",   { "act", "mish" },          { 0 }, "it is silu, gelu_tanh, gelu, relu or tanh" },
+	{ "gpt",   { "tie", "no" },            { 0 }, "argument 'tie' is 'no'" },
+	{ "roberta", { "head", "nsp" },        { 0 }, "'nsp' is none of mlm, cls" },
 	{ "resnet18", { "norm", "layer" },     { 0 }, "none of batch, group" },
 	{ "inception", { "stem", "none" },     { 0 }, "none of imagenet, cifar, small" },
 	{ "inception", { "norm", "layer" },    { 0 }, "none of batch, group" },

@@ -12,6 +12,7 @@ const struct hd_family hd_families[] = {
 		.prefix = { "transformer." },
 		.ignored = { "h.{i}.attn.bias", "h.{i}.attn.masked_bias" },
 		.tied = { { "lm_head.weight", "wte.weight", NULL } },
+		.surplus = { "multiple_choice_head.*" },
 	},
 	/* rotary frequencies are computed; a head of its own is no second name where the model has one */
 #define DECODER(name) \
@@ -33,6 +34,15 @@ const struct hd_family hd_families[] = {
 		.tied = { { "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
 		"cls.predictions.bias" },
 			{ "cls.predictions.decoder.bias", "cls.predictions.bias", NULL } },
+		.surplus = { "cls.*", "bert.pooler.*", "classifier.*" },
+	},
+	{
+		.model = "roberta",
+		.ignored = { "roberta.embeddings.position_ids" },
+		.tied = { { "lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight",
+		"lm_head.bias" },
+			{ "lm_head.decoder.bias", "lm_head.bias", NULL } },
+		.surplus = { "lm_head.*", "roberta.pooler.*", "classifier.*" },
 	},
 	{
 		/* version 5 of the library has other names in memory, and writes these */
@@ -46,11 +56,12 @@ const struct hd_family hd_families[] = {
 			{ "vit.encoder.layer.{i}.output.dense.*", "vit.layers.{i}.mlp.fc2.*", .old = true },
 			{ "vit.encoder.layer.{i}.layernorm_*", "vit.layers.{i}.layernorm_*", .old = true } },
 	},
-	{ .model = "resnet18", .counter = { ".running_mean", ".num_batches_tracked" } },
-	{ .model = "resnet34", .counter = { ".running_mean", ".num_batches_tracked" } },
-	{ .model = "resnet50", .counter = { ".running_mean", ".num_batches_tracked" } },
-	{ .model = "vgg16", .counter = { ".running_mean", ".num_batches_tracked" } },
-	{ .model = "inception", .counter = { ".running_mean", ".num_batches_tracked" } },
+#define COUNTED(name) { .model = name, .counter = { ".running_mean", ".num_batches_tracked" } }
+	COUNTED("resnet18"), COUNTED("resnet34"), COUNTED("resnet50"), COUNTED("resnet101"),
+	COUNTED("resnet152"),
+	COUNTED("resnext50_32x4d"), COUNTED("resnext101_32x8d"), COUNTED("resnext101_64x4d"),
+	COUNTED("wide_resnet50_2"), COUNTED("wide_resnet101_2"), COUNTED("vgg16"), COUNTED("inception"),
+#undef COUNTED
 	{ 0 },
 };
 
@@ -163,6 +174,22 @@ bool hd_name_from_theirs(const struct hd_family *family, const char *theirs, str
 		}
 	}
 	return fill("*", &same, ours->name);
+}
+
+bool hd_name_is_surplus(const struct hd_family *family, const char *theirs)
+{
+	for (const char *const *surplus = family->surplus; *surplus; surplus++)
+		if (hd_name_matches(*surplus, without_prefix(family, theirs)))
+			return true;
+	return false;
+}
+
+bool hd_name_is_second(const struct hd_family *family, const char *theirs)
+{
+	for (const struct hd_name_tie *tie = family->tied; tie->theirs; tie++)
+		if (!strcmp(tie->theirs, theirs))
+			return true;
+	return false;
 }
 
 bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs)

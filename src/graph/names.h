@@ -14,7 +14,9 @@
  * 5. `tied`: their second name for one of our tensors. It may be in a file beside the first
  *    (then with equal bytes) or alone; it is written only when asked for, and where the
  *    model has the tensor `with` (NULL: always): a head that is not there is tied to nothing.
- * 6. `counter`: their count of updates beside a tensor of running statistics: "X" of ours
+ * 6. `surplus` tensors of theirs are of heads that a model may lack: where it has no tensor of the name
+ *    they are read over, and the reader of weights says so.
+ * 7. `counter`: their count of updates beside a tensor of running statistics: "X" of ours
  *    with suffix `of` has one named by `theirs`; read over, written from the run.
  *
  * Pure. */
@@ -34,7 +36,8 @@ struct hd_name_rule {
 struct hd_name_tie { const char *theirs, *ours, *with; };
 struct hd_name_counter { const char *of, *theirs; };      /* suffixes */
 
-enum { HD_NAME_PREFIXES = 4, HD_NAME_RULES = 24, HD_NAME_IGNORED = 8, HD_NAME_TIES = 4 };
+enum { HD_NAME_PREFIXES = 4, HD_NAME_RULES = 24, HD_NAME_IGNORED = 8, HD_NAME_TIES = 4,
+	HD_NAME_SURPLUS = 6 };
 
 struct hd_family {
 	const char *model;                /* row of hd_models, and name of its graph */
@@ -43,12 +46,14 @@ struct hd_family {
 	const char *ignored[HD_NAME_IGNORED];
 	struct hd_name_tie tied[HD_NAME_TIES];
 	struct hd_name_counter counter;   /* of NULL: none */
+	const char *surplus[HD_NAME_SURPLUS];
 };
 extern const struct hd_family hd_families[];      /* ends with model == NULL */
 
 /* That of a graph's name; one without differences where no row has the name. */
 const struct hd_family *hd_family_of(const char *model);
 
+bool hd_name_is_surplus(const struct hd_family *family, const char *theirs);
 bool hd_name_matches(const char *pattern, const char *name);
 
 enum hd_name_kind {
@@ -61,6 +66,9 @@ enum hd_name_kind {
 struct hd_ours { enum hd_name_kind kind; bool turned; const char *second; char name[HD_MAX_NAME]; };
 /* False: our name of it would be longer than names are. */
 bool hd_name_from_theirs(const struct hd_family *family, const char *theirs, struct hd_ours *ours);
+
+/* A second name of the family, which a model that is not tied has as its own: prefixes are not before it. */
+bool hd_name_is_second(const struct hd_family *family, const char *theirs);
 
 struct hd_theirs { bool turned; char name[HD_MAX_NAME]; };
 bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs);

@@ -288,6 +288,67 @@ enum hd_err hd_take_any(struct hd_config_reading *r, const struct hd_published_k
 	return HD_OK;
 }
 
+/* A model of classes has no head to be tied. */
+enum hd_err hd_take_tied_head(struct hd_config_reading *r, const struct hd_published_key *key,
+	const struct hd_json *found)
+{
+	return r->head && !strcmp(r->head, "cls") ? HD_OK : hd_take_must(r, key, found);
+}
+
+/* ---- positions behind those of pads (RoBERTa) */
+
+static enum hd_err pad_of(struct hd_config_reading *r, int64_t *pad)
+{
+	const char *text = "";
+	enum hd_err err = other_value(r, "pad_token_id", &text);
+
+	if (!err && hd_num_i64(text, 0, 1 << 16, pad, NULL))
+		err = hd_fail(r->diag, HD_E_INPUT, "%s: pad_token_id is '%s': positions begin behind it, so "
+			"it is a number from 0 to 65536", r->name, text);
+	return err;
+}
+
+static enum hd_err give_count(struct hd_config_reading *r, const struct hd_published_key *key,
+	const char *argument, int64_t n)
+{
+	struct hd_text text;
+
+	hd_text_init(&text, r->arena);
+	hd_text_addf(&text, "%lld", (long long)n);
+	return text.full ? hd_published_nomem(r) : give(r, key, argument, text.at, true);
+}
+
+enum hd_err hd_take_pad(struct hd_config_reading *r, const struct hd_published_key *key,
+	const struct hd_json *found)
+{
+	int64_t pad = 0;
+	enum hd_err err = pad_of(r, &pad);
+
+	if (!err && found && hd_published_null(found))
+		err = hd_fail(r->diag, HD_E_INPUT, "%s: pad_token_id is null: positions begin behind it, so "
+			"it must be a number", r->name);
+	if (!err)
+		err = give_count(r, key, key->what, pad);
+	return err ? err : give_count(r, key, "offset", pad + 1);
+}
+
+enum hd_err hd_take_places(struct hd_config_reading *r, const struct hd_published_key *key,
+	const struct hd_json *found)
+{
+	int64_t pad = 0, rows = 0;
+	enum hd_err err = pad_of(r, &pad);
+
+	(void)found;
+	if (!err)
+		err = integer_of(r, key->name, &rows);
+	if (!err && rows < pad + 3)
+		err = hd_fail(r->diag, HD_E_INPUT, "%s: %s is %lld, and positions begin at %lld: none are "
+			"left for two tokens", r->name, key->name, (long long)rows, (long long)pad + 1);
+	if (!err)
+		err = give_count(r, key, "context", rows - pad - 1);
+	return err ? err : give_count(r, key, key->what, rows);
+}
+
 /* "a, b" of "a=x|b=y" */
 static const char *theirs_of(struct hd_config_reading *r, const char *words)
 {

@@ -53,7 +53,22 @@ static void a_key_gives_its_argument_or_what_the_library_takes(void **state)
 		{ gpt2, "\"n_inner\":64,\"n_ctx\":8", "gpt", "layers=1 width=16 heads=2 context=8 vocab=32 eps=1e-05 dropout=0", "" },
 		{ gpt2, "\"n_inner\":24", "gpt", "layers=1 width=16 heads=2 context=8 hidden=24 vocab=32 eps=1e-05 dropout=0", "" },
 		{ gpt2, "\"activation_function\":\"gelu_pytorch_tanh\",\"architectures\":[\"GPT2LMHeadModel\"],\"summary_type\":\"cls_index\"", "gpt",
-		  "layers=1 width=16 heads=2 context=8 vocab=32 eps=1e-05 dropout=0", "" },
+		  "layers=1 width=16 heads=2 context=8 vocab=32 eps=1e-05 dropout=0 act=gelu_tanh", "" },
+		{ gpt2, "\"activation_function\":\"gelu\",\"scale_attn_weights\":false,\"scale_attn_by_inverse_layer_idx\":true,\"tie_word_embeddings\":false,\"reorder_and_upcast_attn\":true", "gpt",
+		  "layers=1 width=16 heads=2 context=8 vocab=32 eps=1e-05 dropout=0 act=gelu scale=false "
+		  "scale_by_layer=true tie=false", "" },
+		{ bert, "\"hidden_act\":\"relu\",\"architectures\":[\"BertForPreTraining\"],\"type_vocab_size\":1", "bert",
+		  "head=mlm layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=1 pad=0 eps=1e-12 "
+		  "dropout=0 act=relu", "" },
+		{ bert, "\"architectures\":[\"BertForSequenceClassification\"],\"tie_word_embeddings\":false", "bert",
+		  "head=cls layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 types=2 pad=0 eps=1e-12 "
+		  "dropout=0", "" },
+		{ "\"model_type\":\"roberta\"", "\"hidden_dropout_prob\":0,\"attention_probs_dropout_prob\":0,\"max_position_embeddings\":514", "roberta",
+		  "layers=12 width=768 heads=12 hidden=3072 pad=1 offset=2 context=512 positions=514 "
+		  "vocab=50265 types=2 eps=1e-12 dropout=0 act=gelu", "" },
+		{ "\"model_type\":\"roberta\"", "\"hidden_dropout_prob\":0,\"attention_probs_dropout_prob\":0,\"max_position_embeddings\":40,\"pad_token_id\":0", "roberta",
+		  "layers=12 width=768 heads=12 hidden=3072 pad=0 offset=1 context=39 positions=40 "
+		  "vocab=50265 types=2 eps=1e-12 dropout=0 act=gelu", "" },
 		{ llama, "", "llama", "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 eps=1e-06 tie=false rope=10000", "" },
 		{ llama, "\"rope_theta\":500000.0,\"rope_scaling\":null,\"rms_norm_eps\":1e-05,\"num_key_value_heads\":2,\"head_dim\":4", "llama",
 		  "layers=2 width=16 heads=4 hidden=24 context=8 vocab=32 kv_heads=2 eps=1e-05 tie=false "
@@ -117,11 +132,8 @@ static void a_key_gives_its_argument_or_what_the_library_takes(void **state)
 static void what_would_compute_otherwise_is_refused_by_name(void **state)
 {
 	static const struct { const char *base, *more, *asked, *says; } cases[] = {
-		{ gpt2, "\"activation_function\":\"relu\"", NULL, "activation_function is relu; builtin:gpt computes with gelu_new" },
-		{ gpt2, "\"scale_attn_weights\":false", NULL, "scale_attn_weights is false" },
-		{ gpt2, "\"scale_attn_by_inverse_layer_idx\":true", NULL, "scale_attn_by_inverse_layer_idx is true" },
+		{ gpt2, "\"activation_function\":\"quick_gelu\"", NULL, "activation_function is quick_gelu; builtin:gpt computes with gelu_new" },
 		{ gpt2, "\"add_cross_attention\":true", NULL, "add_cross_attention is true" },
-		{ gpt2, "\"tie_word_embeddings\":false", NULL, "tie_word_embeddings is false" },
 		{ gpt2, "\"n_ctx\":4", NULL, "n_ctx is 4 and n_positions 8" },
 		{ gpt2, "\"n_inner\":\"many\"", NULL, "n_inner" },
 		{ gpt2, "\"architectures\":[\"GPT2ForSequenceClassification\"]", NULL, "architectures says GPT2ForSequenceClassification" },
@@ -142,10 +154,15 @@ static void what_would_compute_otherwise_is_refused_by_name(void **state)
 		{ llama, "\"quantization_config\":{\"bits\":4}", NULL, "quantization_config is an object" },
 		{ llama, "\"sliding_window\":4096", NULL, "the key sliding_window is not known of a llama" },
 		{ llama, "\"auto_map\":{\"AutoModel\":\"m.M\"}", NULL, "auto_map" },
-		{ bert, "\"hidden_act\":\"relu\"", NULL, "hidden_act is relu" },
+		{ bert, "\"hidden_act\":\"quick_gelu\"", NULL, "hidden_act is quick_gelu" },
+		{ bert, "\"tie_word_embeddings\":false", NULL, "tie_word_embeddings is false" },
+		{ "\"model_type\":\"roberta\"", "\"pad_token_id\":null", NULL, "pad_token_id is null" },
+		{ "\"model_type\":\"roberta\"", "\"pad_token_id\":-1", NULL, "pad_token_id is '-1'" },
+		{ "\"model_type\":\"roberta\"", "\"max_position_embeddings\":3", NULL, "none are left for two tokens" },
+		{ "\"model_type\":\"roberta\"", "\"is_decoder\":true", NULL, "is_decoder is true" },
 		{ bert, "\"position_embedding_type\":\"relative_key\"", NULL, "position_embedding_type is relative_key" },
 		{ bert, "\"is_decoder\":true", NULL, "is_decoder is true" },
-		{ bert, "\"architectures\":[\"BertForPreTraining\"]", NULL, "is a BertForMaskedLM or a BertForSequenceClassification" },
+		{ bert, "\"architectures\":[\"BertForNextSentencePrediction\"]", NULL, "is a BertForMaskedLM or a BertForSequenceClassification" },
 		{ bert, "\"architectures\":[\"BertForSequenceClassification\"],\"id2label\":{\"0\":\"a\"},\"num_labels\":3", NULL, "num_labels is 3, but another" },
 		{ bert, "\"problem_type\":\"regression\"", NULL, "problem_type is regression" },
 		{ "\"model_type\":\"gemma\"", "\"hidden_size\":16", NULL, "model_type is gemma; this build imports" },

@@ -35,6 +35,10 @@ const struct hd_published_key hd_published_common[] = {
 	{ 0 },
 };
 
+/* Of models that came with one activation each and may have any now; the usual names first. */
+#define ALL_ACTS "act:gelu_new=gelu_tanh|gelu_pytorch_tanh=gelu_tanh|gelu_fast=gelu_tanh|" \
+	"gelu_accurate=gelu_tanh|gelu=gelu|gelu_python=gelu|relu=relu|silu=silu|swish=silu|tanh=tanh"
+
 static const struct hd_published_key of_gpt2[] = {
 	{ .name = "architectures", .take = hd_take_architectures },
 	{ .name = "n_layer", .take = hd_take_arg, .what = "layers", .standard = "12" },
@@ -48,10 +52,10 @@ static const struct hd_published_key of_gpt2[] = {
 	{ .name = "resid_pdrop", .take = hd_take_arg, .what = "dropout", .standard = "0.1" },
 	{ .name = "embd_pdrop", .take = hd_take_like, .what = "resid_pdrop", .standard = "0.1" },
 	{ .name = "attn_pdrop", .take = hd_take_note, .what = "0", .standard = "0.1" },
-	{ .name = "activation_function", .take = hd_take_must, .what = "gelu_new|gelu_pytorch_tanh" },
-	{ .name = "scale_attn_weights", .take = hd_take_must, .what = "true" },
-	{ .name = "scale_attn_by_inverse_layer_idx", .take = hd_take_must, .what = "false" },
-	{ .name = "tie_word_embeddings", .take = hd_take_must, .what = "true" },
+	{ .name = "activation_function", .take = hd_take_word, .what = ALL_ACTS },
+	{ .name = "scale_attn_weights", .take = hd_take_arg, .what = "scale" },
+	{ .name = "scale_attn_by_inverse_layer_idx", .take = hd_take_arg, .what = "scale_by_layer" },
+	{ .name = "tie_word_embeddings", .take = hd_take_arg, .what = "tie" },
 	ANY("reorder_and_upcast_attn"), ANY("summary_type"), ANY("summary_use_proj"),
 	ANY("summary_activation"), ANY("summary_proj_to_labels"),
 	ANY("summary_first_dropout"), ANY("predict_special_tokens"), ANY("pad_token_id"), ANY("is_decoder"),
@@ -60,7 +64,7 @@ static const struct hd_published_key of_gpt2[] = {
 	{ 0 },
 };
 static const struct hd_published_head heads_of_gpt2[] = { { "GPT2LMHeadModel", NULL }, { "GPT2Model", NULL },
-	{ 0 } };
+	{ "GPT2DoubleHeadsModel", NULL }, { 0 } };
 
 /* Positions: version 4 writes rope_theta and rope_scaling, version 5 rope_parameters. */
 #define ROPE_KINDS "rope_kind:default=plain|linear=linear|dynamic=dynamic|yarn=yarn|llama3=llama3|" \
@@ -233,17 +237,44 @@ static const struct hd_published_key of_bert[] = {
 	{ .name = "hidden_dropout_prob", .take = hd_take_arg, .what = "dropout", .standard = "0.1" },
 	{ .name = "classifier_dropout", .take = hd_take_like, .what = "hidden_dropout_prob" },
 	{ .name = "attention_probs_dropout_prob", .take = hd_take_note, .what = "0", .standard = "0.1" },
-	{ .name = "hidden_act", .take = hd_take_must, .what = "gelu" },
+	{ .name = "hidden_act", .take = hd_take_word, .what = ALL_ACTS },
 	{ .name = "position_embedding_type", .take = hd_take_must, .what = "absolute" },
 	{ .name = "is_decoder", .take = hd_take_must, .what = "false" },
-	/* a head of its own is refused with the weights */
-	ANY("tie_word_embeddings"), ANY("directionality"), ANY("pooler_fc_size"),
+	{ .name = "tie_word_embeddings", .take = hd_take_tied_head, .what = "true" },
+	ANY("directionality"), ANY("pooler_fc_size"),
 	ANY("pooler_num_attention_heads"), ANY("pooler_num_fc_layers"),
 	ANY("pooler_size_per_head"), ANY("pooler_type"),
 	{ 0 },
 };
 static const struct hd_published_head heads_of_bert[] = { { "BertForMaskedLM", "mlm" },
-	{ "BertForSequenceClassification", "cls" }, { 0 } };
+	{ "BertForSequenceClassification", "cls" }, { "BertForPreTraining", "mlm" }, { 0 } };
+
+/* Positions: max_position_embeddings counts the rows of pads, too. */
+static const struct hd_published_key of_roberta[] = {
+	{ .name = "architectures", .take = hd_take_architectures },
+	{ .name = "num_hidden_layers", .take = hd_take_arg, .what = "layers", .standard = "12" },
+	{ .name = "hidden_size", .take = hd_take_arg, .what = "width", .standard = "768" },
+	{ .name = "num_attention_heads", .take = hd_take_arg, .what = "heads", .standard = "12" },
+	{ .name = "intermediate_size", .take = hd_take_arg, .what = "hidden", .standard = "3072" },
+	{ .name = "pad_token_id", .take = hd_take_pad, .what = "pad", .standard = "1" },
+	{ .name = "max_position_embeddings", .take = hd_take_places, .what = "positions", .standard = "512" },
+	{ .name = "vocab_size", .take = hd_take_arg, .what = "vocab", .standard = "50265" },
+	{ .name = "type_vocab_size", .take = hd_take_arg, .what = "types", .standard = "2" },
+	{ .name = "layer_norm_eps", .take = hd_take_arg, .what = "eps", .standard = "1e-12" },
+	{ .name = "id2label", .take = hd_take_classes, .what = "classes" },
+	{ .name = "num_labels", .take = hd_take_classes, .what = "classes" },
+	{ .name = "_num_labels", .take = hd_take_classes, .what = "classes" },
+	{ .name = "hidden_dropout_prob", .take = hd_take_arg, .what = "dropout", .standard = "0.1" },
+	{ .name = "classifier_dropout", .take = hd_take_like, .what = "hidden_dropout_prob" },
+	{ .name = "attention_probs_dropout_prob", .take = hd_take_note, .what = "0", .standard = "0.1" },
+	{ .name = "hidden_act", .take = hd_take_word, .what = ALL_ACTS, .standard = "gelu" },
+	{ .name = "position_embedding_type", .take = hd_take_must, .what = "absolute" },
+	{ .name = "is_decoder", .take = hd_take_must, .what = "false" },
+	{ .name = "tie_word_embeddings", .take = hd_take_tied_head, .what = "true" },
+	{ 0 },
+};
+static const struct hd_published_head heads_of_roberta[] = { { "RobertaForMaskedLM", "mlm" },
+	{ "RobertaForSequenceClassification", "cls" }, { 0 } };
 
 static const struct hd_published_key of_vit[] = {
 	{ .name = "architectures", .take = hd_take_architectures },
@@ -280,6 +311,7 @@ const struct hd_published_type hd_published_types[] = {
 	{ "phi3", "phi3", of_phi3, heads_of_phi3 },
 	{ "qwen2", "qwen2", of_qwen2, heads_of_qwen2 },
 	{ "qwen3", "qwen3", of_qwen3, heads_of_qwen3 },
+	{ "roberta", "roberta", of_roberta, heads_of_roberta },
 	{ "vit", "vit", of_vit, heads_of_vit },
 	{ 0 },
 };

@@ -90,7 +90,7 @@ static void put_value(struct config_writing *w, const char *key, int at, const c
 		}
 	switch (p->kind) {
 	case HD_ARG_INT:
-		if (null && !strcmp(null, "0") && n == 0)
+		if (null && (!strcmp(null, "0") ? n == 0 : !strcmp(null, "-1") && n == -1))
 			hd_json_put_null(&w->w, key);
 		else
 			hd_json_put_i64(&w->w, key, n);
@@ -122,6 +122,9 @@ static void write_arg(struct config_writing *w, const struct hd_published_key *k
 {
 	int at = find(w, key->what);
 
+	/* samples may be shorter than the table */
+	if (at >= 0 && !strcmp(key->what, "context") && number_of(w, "positions"))
+		at = find(w, "positions");
 	if (at >= 0)
 		put_value(w, key->name, at, key->null);
 }
@@ -196,6 +199,27 @@ static void write_classes(struct config_writing *w, const struct hd_published_ke
 	}
 }
 
+static void write_must(struct config_writing *w, const struct hd_published_key *key)
+{
+	hd_json_put_bool(&w->w, key->name, *key->what == 't');
+}
+
+/* Not the argument of the name: a job may have a mask in its place. */
+static void write_pad(struct config_writing *w, const struct hd_published_key *key)
+{
+	const int64_t offset = number_of(w, "offset");
+
+	if (offset)
+		hd_json_put_i64(&w->w, key->name, offset - 1);
+}
+
+static void write_places(struct config_writing *w, const struct hd_published_key *key)
+{
+	const int64_t rows = number_of(w, key->what);
+
+	hd_json_put_i64(&w->w, key->name, rows ? rows : number_of(w, "context") + number_of(w, "offset"));
+}
+
 /* ---- keys: one function for each of the reader's */
 
 static const struct { hd_take *take; void (*write)(struct config_writing *w,
@@ -205,6 +229,7 @@ static const struct { hd_take *take; void (*write)(struct config_writing *w,
 	{ hd_take_reals, write_arg }, { hd_take_word, write_word }, { hd_take_note, write_number },
 	{ hd_take_window, write_window }, { hd_take_window_from, write_arg }, { hd_take_layers, write_layers },
 	{ hd_take_classes, write_classes }, { hd_take_labels, write_classes },
+	{ hd_take_tied_head, write_must }, { hd_take_pad, write_pad }, { hd_take_places, write_places },
 };
 
 static void write_key(struct config_writing *w, const struct hd_published_key *key)

@@ -5,7 +5,8 @@ For each built-in model: a job file, initial parameters, a data set, the gradien
 first step and the losses of ten AdamW steps, all in float32 on the CPU by PyTorch's own
 modules. Run where PyTorch is installed:  python3 make_fixtures.py [FOLDER [MODEL...]]
 The files committed beside this script were made by PyTorch 2.13.0; llama, bert, lstm and gru by 2.15.0 and
-transformers; bert_cls, inception, those with inputs and mistral to vit by 2.13.0 and transformers.
+transformers; bert_cls, inception, those with inputs, gpt_options, roberta, resnext and mistral to vit by
+2.13.0 and transformers.
 """
 
 import math, os, sys
@@ -491,6 +492,95 @@ class LlamaInputs(GptInputs):
         return self.hf(input_ids=x.long(), attention_mask=attention_mask.long(), use_cache=False).logits
 
 
+class GptOptions(nn.Module):
+    """Hugging Face's own module with the options that GPT-2 itself does not use."""
+    yaml = (
+        "model: {use: builtin:gpt, args: {layers: 2, width: 24, heads: 3, hidden: 40, context: 12, "
+        "vocab: 40, eps: 1e-3, act: relu, tie: false, scale: false, scale_by_layer: true}}"
+    )
+    T, V = 12, 40
+    data = classmethod(Gpt.data.__func__)
+
+    def __init__(self):
+        super().__init__()
+        from transformers import GPT2Config, GPT2LMHeadModel
+        self.hf = scattered(
+            GPT2LMHeadModel(
+                GPT2Config(
+                    vocab_size=40,
+                    n_embd=24,
+                    n_layer=2,
+                    n_head=3,
+                    n_inner=40,
+                    n_positions=12,
+                    resid_pdrop=0,
+                    embd_pdrop=0,
+                    attn_pdrop=0,
+                    layer_norm_epsilon=1e-3,
+                    activation_function="relu",
+                    tie_word_embeddings=False,
+                    scale_attn_weights=False,
+                    scale_attn_by_inverse_layer_idx=True,
+                )
+            )
+        )
+
+    def forward(self, x):
+        return self.hf(input_ids=x.long(), use_cache=False).logits
+
+
+class Roberta(nn.Module):
+    """Hugging Face's own module; pads before, behind and between, so that each sample has positions of its
+    own; one kind of token."""
+    args = (
+        "layers: 2, width: 24, heads: 3, hidden: 40, context: 12, positions: 14, offset: 2, vocab: 40, "
+        "types: 1, pad: 1, act: relu"
+    )
+    yaml = "model: {use: builtin:roberta, args: {%s, share: 0}}" % args
+    kind, more = "RobertaForMaskedLM", {}
+
+    def __init__(self):
+        super().__init__()
+        import transformers
+        config = transformers.RobertaConfig(
+            vocab_size=40,
+            hidden_size=24,
+            num_hidden_layers=2,
+            num_attention_heads=3,
+            intermediate_size=40,
+            max_position_embeddings=14,
+            type_vocab_size=1,
+            hidden_act="relu",
+            hidden_dropout_prob=0,
+            attention_probs_dropout_prob=0,
+            pad_token_id=1,
+            **self.more,
+        )
+        self.hf = scattered(getattr(transformers, self.kind)(config))
+
+    def forward(self, x):
+        return self.hf(input_ids=x.long(), attention_mask=(x != 1).long()).logits
+
+    @staticmethod
+    def data(rng):
+        x = rng.integers(2, 39, (COUNT, 12)).astype(np.int32)
+        x[~masks(rng)] = 1
+        x[:, 0] = 0  # the first position is seen: the head for classes reads it
+        masked = (rng.random((COUNT, 12)) < 0.3) & (x > 1)
+        y = np.where(masked, x, -1).astype(np.int32)
+        x[masked] = 39
+        return x, y
+
+
+class RobertaCls(Roberta):
+    yaml = "model: {use: builtin:roberta, args: {%s, head: cls, classes: 3}}" % Roberta.args
+    kind, more = "RobertaForSequenceClassification", dict(num_labels=3)
+
+    @staticmethod
+    def data(rng):
+        return Roberta.data(rng)[0], rng.integers(0, 3, COUNT).astype(np.int32)
+
+
 class Recurrent(nn.Module):
     V, T = 40, 12
     data = classmethod(Gpt.data.__func__)
@@ -523,13 +613,16 @@ def scattered(model):
 
 
 class Residual(nn.Module):
-    def __init__(self, inp, planes, stride, norm, expand):
+    def __init__(self, inp, planes, stride, norm, expand, paths=1, width=64, apart=1):
         super().__init__()
-        out = planes * expand
-        shapes = [(inp, planes, 1, 1), (planes, planes, 3, stride), (planes, out, 1, 1)] if expand > 1 else \
+        out, inside = planes * expand, planes * width // 64 * paths
+        shapes = [(inp, inside, 1, 1), (inside, inside, 3, stride), (inside, out, 1, 1)] if expand > 1 else \
             [(inp, planes, 3, stride), (planes, planes, 3, 1)]
         for i, (a, b, k, s) in enumerate(shapes, 1):
-            setattr(self, f"conv{i}", nn.Conv2d(a, b, k, s, k // 2, bias=False))
+            g, d = (paths, apart) if k == 3 and expand > 1 else (1, 1)
+            setattr(
+                self, f"conv{i}", nn.Conv2d(a, b, k, s, k // 2 * d, dilation=d, groups=g, bias=False)
+            )
             setattr(self, f"bn{i}", norm(b))
         self.last = len(shapes)
         self.downsample = (
@@ -603,6 +696,38 @@ class Resnet50(Resnet18):
     @staticmethod
     def norm(c):
         return nn.GroupNorm(2, c)
+
+
+class Resnext(Resnet50):
+    """Paths in the blocks; the last two stages widen windows, the first block of each by the stage before."""
+    yaml = (
+        "model: {use: builtin:resnext50_32x4d, args: {channels: 1, height: 16, width: 16, base: 2, "
+        "classes: 5, stem: small, norm: group, groups: 2, paths: 2, path_width: 96, "
+        "dilate: [layer3, layer4]}}"
+    )
+    size, lr = 16, "3e-5"
+
+    def __init__(self):
+        super().__init__()
+        inp, apart = self.base, 1
+        for i, n in enumerate(self.blocks):
+            layer, before = [], apart
+            apart *= 2 if i >= 2 else 1
+            for j in range(n):
+                stride = 2 if i == 1 and not j else 1
+                layer.append(
+                    Residual(
+                        inp, self.base << i, stride, self.norm, 4, 2, 96, before if not j else apart
+                    )
+                )
+                inp = (self.base << i) * 4
+            setattr(self, f"layer{i + 1}", nn.Sequential(*layer))
+
+    def stem(self):
+        return nn.Conv2d(self.channels, self.base, 3, 1, 1, bias=False)
+
+    def pool(self, x):
+        return F.max_pool2d(x, 2)
 
 
 class ConvNorm(nn.Sequential):
@@ -789,10 +914,14 @@ if __name__ == "__main__":
         "bert_inputs": BertInputs,
         "gpt_inputs": GptInputs,
         "llama_inputs": LlamaInputs,
+        "gpt_options": GptOptions,
+        "roberta": Roberta,
+        "roberta_cls": RobertaCls,
         "lstm": Lstm,
         "gru": Gru,
         "resnet18": Resnet18,
         "resnet50": Resnet50,
+        "resnext": Resnext,
         "vgg16": Vgg16,
         "inception": Inception,
     }

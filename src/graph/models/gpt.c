@@ -1,12 +1,13 @@
 /* The decoder of Radford et al., "Language models are unsupervised multitask learners" (2019):
  * norms before each block, learned positions, gelu in its tanh form, head tied to the token
- * table. Names and storage ([in, out]) of the published weights. */
+ * table; arguments choose otherwise. Names and storage ([in, out]) of the published weights. */
 #include "graph/models/rows.h"
 
 #include <math.h>
 #include <stdio.h>
 
-enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT, HIDDEN, EPS, INPUTS, POSITIONS };
+enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT, HIDDEN, EPS, INPUTS, POSITIONS, ACT, TIE, SCALED,
+	BY_LAYER };
 /* bits of INPUTS */
 enum { MASKED = 1, PLACED = 2 };
 
@@ -28,6 +29,14 @@ const struct hd_model_param hd_gpt_params[] = {
 	.late = true },
 	[POSITIONS] = { "positions", HD_ARG_INT, "0", 0, 1 << 16,
 	.about = "positions in the table; 0: as many as context", .late = true },
+	[ACT]     = { "act",     HD_ARG_WORD, "gelu_tanh", 0, 0,
+	.about = "of the mlp: gelu_tanh, gelu, relu, silu, tanh", .late = true },
+	[TIE]     = { "tie",     HD_ARG_WORD, "true", 0, 0,
+	.about = "true: the head is the token table; false: lm_head.weight", .late = true },
+	[SCALED]  = { "scale",   HD_ARG_WORD, "true", 0, 0,
+	.about = "true: scores of attention are divided by the root of a head's channels", .late = true },
+	[BY_LAYER] = { "scale_by_layer", HD_ARG_WORD, "false", 0, 0,
+	.about = "true: scores of block i, from 1 on, are divided by i, too", .late = true },
 	{ 0 },
 };
 
@@ -35,6 +44,8 @@ static const float init_scale = 0.02f;
 
 struct gpt { struct hd_maker m; int64_t width, hidden; int32_t heads; float dropout, residual_scale, eps;
 	uint32_t mask;                            /* HD_NONE: all tokens are seen */
+	enum hd_act act;
+	bool tie, scaled, by_layer;
 };
 
 static uint32_t layernorm(struct gpt *g, const char *prefix, const char *name, uint32_t x)
@@ -65,36 +76,70 @@ static uint32_t drop(struct gpt *g, uint32_t x)
 		x;
 }
 
-/* With a mask q, k and v are operands of their own: that form knows one. */
-static uint32_t attention(struct gpt *g, uint32_t qkv)
+/* What scores are multiplied with; 0: as usual. In f64, as the library has it. */
+static float scale_of(const struct gpt *g, int64_t layer)
 {
+	double scale = g->scaled ? 1 / sqrt((double)(g->width / g->heads)) : 1;
+
+	return g->scaled && !g->by_layer ? 0 : (float)(g->by_layer ? scale / (double)(layer + 1) : scale);
+}
+
+/* With a mask or a scale of their own q, k and v are operands of their own: that form knows one. */
+static uint32_t attention(struct gpt *g, int64_t layer, uint32_t qkv)
+{
+	const float scale = scale_of(g, layer);
 	uint32_t part[3];
 
-	if (g->mask == HD_NONE)
+	if (g->mask == HD_NONE && scale == 0)
 		return hd_make1(&g->m, HD_OP_ATTENTION, qkv, (struct hd_attr){ .i = { g->heads, 1 } });
 	for (int32_t i = 0; i < 3; i++)
 		part[i] = hd_make1(&g->m, HD_OP_SLICE, qkv,
 			(struct hd_attr){ .i = { 2, i * (int32_t)g->width, 1, (int32_t)g->width } });
+	if (g->mask == HD_NONE)
+		return hd_make3(&g->m, HD_OP_ATTEND, part[0], part[1], part[2],
+			(struct hd_attr){ .i = { g->heads, g->heads, 1 }, .f = { scale } });
 	return hd_make4(&g->m, HD_OP_ATTEND_PAD, part[0], part[1], part[2], g->mask,
-		(struct hd_attr){ .i = { g->heads, g->heads, 1, 0 } });
+		(struct hd_attr){ .i = { g->heads, g->heads, 1, 0 }, .f = { scale } });
 }
 
 static uint32_t block(struct gpt *g, int64_t i, uint32_t x)
 {
 	char prefix[32];
-	static const struct hd_attr gelu = { .i = { HD_ACT_GELU } };
 
 	snprintf(prefix, sizeof prefix, "h.%lld.", (long long)i);
 	uint32_t h = layernorm(g, prefix, "ln_1", x);
 	h = linear(g, prefix, "attn.c_attn", h, g->width, 3 * g->width, init_scale);
-	h = attention(g, h);
+	h = attention(g, i, h);
 	h = drop(g, linear(g, prefix, "attn.c_proj", h, g->width, g->width, g->residual_scale));
 	x = hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
 	h = layernorm(g, prefix, "ln_2", x);
 	h = hd_make1(&g->m, HD_OP_ACT, linear(g, prefix, "mlp.c_fc", h, g->width, g->hidden, init_scale),
-		gelu);
+		(struct hd_attr){ .i = { (int32_t)g->act } });
 	h = drop(g, linear(g, prefix, "mlp.c_proj", h, g->hidden, g->width, g->residual_scale));
 	return hd_make2(&g->m, HD_OP_ADD, x, h, (struct hd_attr){ 0 });
+}
+
+static enum hd_err check(struct gpt *g, const struct hd_model_value *value, const struct hd_model_opts *opts,
+	struct hd_diag *diag)
+{
+	long long width = value[WIDTH].n, heads = value[HEADS].n, context = value[CONTEXT].n,
+		positions = value[POSITIONS].n ? value[POSITIONS].n : context;
+
+	if (width % heads != 0)
+		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld",
+			width, heads);
+	if (positions < context && !(value[INPUTS].n & PLACED))
+		return hd_fail(diag, HD_E_INVAL,
+			"arguments 'positions' and 'context': a table of %lld positions "
+			"is too short for samples of %lld", positions, context);
+	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
+		return hd_fail(diag, HD_E_INVAL, "model 'gpt' predicts tokens: its loss is cross-entropy");
+	enum hd_err err = hd_model_act(&value[ACT], &g->act, diag);
+	if (!err)
+		err = hd_model_truth(&hd_gpt_params[TIE], &value[TIE], &g->tie, diag);
+	if (!err)
+		err = hd_model_truth(&hd_gpt_params[SCALED], &value[SCALED], &g->scaled, diag);
+	return err ? err : hd_model_truth(&hd_gpt_params[BY_LAYER], &value[BY_LAYER], &g->by_layer, diag);
 }
 
 enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *value,
@@ -109,15 +154,9 @@ enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *va
 		.heads = (int32_t)heads, .dropout = (float)value[DROPOUT].real,
 		.residual_scale = init_scale / sqrtf(2.0f * (float)value[LAYERS].n) };
 
-	if (width % heads != 0)
-		return hd_fail(diag, HD_E_INVAL, "arguments 'width' and 'heads': %lld is no multiple of %lld",
-			(long long)width, (long long)heads);
-	if (positions < context && !(inputs & PLACED))
-		return hd_fail(diag, HD_E_INVAL,
-			"arguments 'positions' and 'context': a table of %lld positions "
-			"is too short for samples of %lld", (long long)positions, (long long)context);
-	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
-		return hd_fail(diag, HD_E_INVAL, "model 'gpt' predicts tokens: its loss is cross-entropy");
+	enum hd_err err = check(&g, value, opts, diag);
+	if (err)
+		return err;
 	uint32_t x = hd_make_input(&g.m, "x", HD_I32, HD_DIMS(-1, context));
 	g.mask = inputs & MASKED ? hd_make_input(&g.m, "attention_mask", HD_I32, HD_DIMS(-1, context)) :
 		HD_NONE;
@@ -136,7 +175,9 @@ enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *va
 	for (int64_t i = 0; i < value[LAYERS].n; i++)
 		h = block(&g, i, h);
 	h = layernorm(&g, "", "ln_f", h);
-	uint32_t logits = hd_make2(&g.m, HD_OP_MATMUL, h, wte, (struct hd_attr){ .i = { 0, 1 } });
+	uint32_t head = g.tie ? wte : hd_make_param(&g.m, "lm_head", ".weight", HD_INIT_NORMAL, init_scale,
+		HD_DIMS(vocab, width));
+	uint32_t logits = hd_make2(&g.m, HD_OP_MATMUL, h, head, (struct hd_attr){ .i = { 0, 1 } });
 	hd_make_ends(&g.m, opts, logits, logits, context, vocab);
 	return g.m.err;
 }

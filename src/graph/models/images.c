@@ -44,11 +44,19 @@ int64_t hd_make_dim(const struct hd_maker *m, uint32_t x, int d) { return m->err
 
 uint32_t hd_make_conv(struct hd_maker *m, const char *prefix, uint32_t x, struct hd_conv c)
 {
+	return hd_make_conv_by(m, prefix, x, c, 1, 1);
+}
+
+uint32_t hd_make_conv_by(struct hd_maker *m, const char *prefix, uint32_t x, struct hd_conv c, int32_t groups,
+	int32_t dilation)
+{
+	const int32_t by = groups > 1 ? groups : 0, apart = dilation > 1 ? dilation : 0;
 	float deviation = sqrtf(2.0f / ((float)c.out * (float)(c.kernel * c.kernel)));
 	uint32_t w = hd_make_param(m, prefix, ".weight", HD_INIT_NORMAL, deviation,
-		HD_DIMS(c.out, hd_make_dim(m, x, 1), c.kernel, c.kernel));
+		HD_DIMS(c.out, hd_make_dim(m, x, 1) / groups, c.kernel, c.kernel));
 
-	return hd_make2(m, HD_OP_CONV2D, x, w, (struct hd_attr){ .i = { c.stride, c.stride, c.pad, c.pad } });
+	return hd_make2(m, HD_OP_CONV2D, x, w,
+		(struct hd_attr){ .i = { c.stride, c.stride, c.pad, c.pad, by, apart, apart } });
 }
 
 static uint32_t buffer(struct hd_maker *m, const char *prefix, const char *suffix, enum hd_init_kind init,
@@ -67,10 +75,16 @@ static uint32_t buffer(struct hd_maker *m, const char *prefix, const char *suffi
 
 uint32_t hd_make_norm(struct hd_maker *m, const char *prefix, uint32_t x, int32_t groups)
 {
+	return hd_make_norm_from(m, prefix, x, groups, HD_INIT_ONES);
+}
+
+uint32_t hd_make_norm_from(struct hd_maker *m, const char *prefix, uint32_t x, int32_t groups,
+	enum hd_init_kind gamma)
+{
 	int64_t c = hd_make_dim(m, x, 1);
 	uint32_t in[5] = { x }, y = 0;
 
-	in[1] = hd_make_param(m, prefix, ".weight", HD_INIT_ONES, 0, HD_DIMS(c));
+	in[1] = hd_make_param(m, prefix, ".weight", gamma, 0, HD_DIMS(c));
 	in[2] = hd_make_param(m, prefix, ".bias", HD_INIT_ZEROS, 0, HD_DIMS(c));
 	if (groups)
 		return hd_make3(m, HD_OP_GROUPNORM, in[0], in[1], in[2],

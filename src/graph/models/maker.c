@@ -85,6 +85,20 @@ uint32_t hd_make_ids(struct hd_maker *m, int32_t id, uint8_t rank, const int64_t
 	return make_const(m, HD_I32, id, rank, dim);
 }
 
+uint32_t hd_make_counts(struct hd_maker *m, int32_t first, int64_t n)
+{
+	int32_t *at = m->err == HD_OK ? hd_arena_take(m->graph->arena, (size_t)n, sizeof *at) : NULL;
+	uint32_t value = 0;
+
+	if (m->err == HD_OK && !at)
+		m->err = hd_fail(m->diag, HD_E_NOMEM, "no memory for a constant");
+	for (int64_t i = 0; at && i < n; i++)
+		at[i] = first + (int32_t)i;
+	if (m->err == HD_OK)
+		m->err = hd_graph_const(m->graph, HD_I32, 1, &n, at, &value, m->diag);
+	return value;
+}
+
 void hd_make_output(struct hd_maker *m, const char *name, uint32_t value)
 {
 	if (m->err == HD_OK)
@@ -115,7 +129,7 @@ enum hd_err hd_model_act(const struct hd_model_value *value, enum hd_act *act, s
 {
 	static const struct { const char *word; enum hd_act act; } acts[] = {
 		{ "silu", HD_ACT_SILU }, { "gelu_tanh", HD_ACT_GELU }, { "gelu", HD_ACT_GELU_ERF },
-		{ "relu", HD_ACT_RELU },
+		{ "relu", HD_ACT_RELU }, { "tanh", HD_ACT_TANH },
 	};
 
 	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
@@ -123,6 +137,6 @@ enum hd_err hd_model_act(const struct hd_model_value *value, enum hd_act *act, s
 			*act = acts[i].act;
 			return HD_OK;
 		}
-	return hd_fail(diag, HD_E_INVAL, "argument 'act' is '%s': it is silu, gelu_tanh, gelu or relu",
+	return hd_fail(diag, HD_E_INVAL, "argument 'act' is '%s': it is silu, gelu_tanh, gelu, relu or tanh",
 		value->word);
 }

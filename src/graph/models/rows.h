@@ -9,6 +9,7 @@
 #include "graph/op.h"
 
 extern const struct hd_model_param hd_mlp_params[], hd_lenet_params[], hd_gpt_params[], hd_resnet_params[],
+	hd_resnext32x4_params[], hd_resnext32x8_params[], hd_resnext64x4_params[], hd_wide_params[],
 	hd_vgg_params[], hd_inception_params[],
 	hd_llama_params[], hd_qwen2_params[], hd_gemma2_params[], hd_bert_params[], hd_recurrent_params[],
 	hd_neox_params[], hd_vit_params[], hd_gcn_params[], hd_gat_params[], hd_sage_params[];
@@ -16,11 +17,11 @@ typedef enum hd_err hd_model_builder(struct hd_graph *graph, const struct hd_mod
 	const struct hd_model_opts *opts,
 	struct hd_diag *diag);
 hd_model_builder hd_mlp_build, hd_lenet_build, hd_gpt_build, hd_resnet18_build, hd_resnet34_build,
-	hd_resnet50_build, hd_vgg16_build, hd_inception_build,
+	hd_resnet50_build, hd_resnet101_build, hd_resnet152_build, hd_vgg16_build, hd_inception_build,
 	hd_decoder_build, hd_bert_build, hd_lstm_build, hd_gru_build,
 	hd_neox_build, hd_vit_build, hd_gcn_build, hd_gat_build, hd_sage_build;
 
-/* Words of arguments: true, false; silu, gelu_tanh, gelu, relu. */
+/* Words of arguments: true, false; silu, gelu_tanh, gelu, relu, tanh. */
 HD_MUST_USE enum hd_err hd_model_truth(const struct hd_model_param *param, const struct hd_model_value *value,
 	bool *yes, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_model_act(const struct hd_model_value *value, enum hd_act *act,
@@ -50,6 +51,8 @@ uint32_t hd_make4(struct hd_maker *m, enum hd_op op, uint32_t a, uint32_t b, uin
 uint32_t hd_make_zeros(struct hd_maker *m, enum hd_dtype dtype, uint8_t rank, const int64_t *dim);
 /* the same of i32 that are all `id` */
 uint32_t hd_make_ids(struct hd_maker *m, int32_t id, uint8_t rank, const int64_t *dim);
+/* i32 [n]: first, first + 1, ... */
+uint32_t hd_make_counts(struct hd_maker *m, int32_t first, int64_t n);
 void hd_make_output(struct hd_maker *m, const char *name, uint32_t value);
 
 /* x[.., in] -> [.., out] with PyTorch's names, storage [out,in] and initial values: prefix.weight,
@@ -61,6 +64,9 @@ int64_t hd_make_dim(const struct hd_maker *m, uint32_t x, int d);  /* 1 after a 
 /* prefix.weight, no bias; initially normal with the variance 2 / (kernel^2 out) of He et al., "Delving deep
  * into rectifiers" (2015), counted at the output. */
 uint32_t hd_make_conv(struct hd_maker *m, const char *prefix, uint32_t x, struct hd_conv conv);
+/* In groups of channels, which divide both extents; the window's elements lie `dilation` apart. */
+uint32_t hd_make_conv_by(struct hd_maker *m, const char *prefix, uint32_t x, struct hd_conv conv,
+	int32_t groups, int32_t dilation);
 /* How a net meets an image: a convolution (of `out` channels, which the net knows), then a pool; pool 0:
  * none. */
 struct hd_stem { const char *name; struct hd_conv conv; int32_t pool, stride, pad; };
@@ -69,6 +75,9 @@ HD_MUST_USE enum hd_err hd_stem_find(const char *name, const struct hd_stem **st
  * of channels. prefix.weight, prefix.bias; over the batch also the buffers prefix.running_mean,
  * prefix.running_var. */
 uint32_t hd_make_norm(struct hd_maker *m, const char *prefix, uint32_t x, int32_t groups);
+/* Its weights begin as ones, or zeros. */
+uint32_t hd_make_norm_from(struct hd_maker *m, const char *prefix, uint32_t x, int32_t groups,
+	enum hd_init_kind gamma);
 /* What hd_make_norm takes for the word of an argument, batch or group: 0, or `groups`, which must divide
  * `channels`, called `of`. */
 HD_MUST_USE enum hd_err hd_norm_groups(const char *norm, int64_t groups, const char *of, int64_t channels,
