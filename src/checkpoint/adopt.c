@@ -34,7 +34,8 @@ static enum hd_err write_text(const struct hd_adopt_desk *d, const char *name, c
 
 /* ---- published weights */
 
-static enum hd_err give(struct hd_adopt_given *given, const char *name, const char *value, struct hd_diag *diag)
+static enum hd_err give(struct hd_adopt_given *given, const char *name, const char *value,
+	struct hd_diag *diag)
 {
 	uint32_t i = 0;
 
@@ -88,7 +89,8 @@ static enum hd_err read_config(const struct hd_adopt_desk *d, struct hd_adopt_gi
 enum hd_err hd_adopt_settle(const struct hd_adopt_desk *d, struct hd_adopt_given *given, const char *model,
 	const struct hd_model_arg *arg, uint32_t nargs)
 {
-	*given = (struct hd_adopt_given){ .model = model && !strncmp(model, "builtin:", 8) ? model + 8 : model };
+	*given = (struct hd_adopt_given){ .model = model && !strncmp(model, "builtin:", 8) ? model + 8 :
+		model };
 	enum hd_err err = read_config(d, given);
 
 	for (uint32_t i = 0; i < nargs && !err; i++)
@@ -100,7 +102,8 @@ enum hd_err hd_adopt_settle(const struct hd_adopt_desk *d, struct hd_adopt_given
 	return err;
 }
 
-enum hd_err hd_adopt_build(const struct hd_adopt_desk *d, const struct hd_adopt_given *given, struct hd_graph *graph)
+enum hd_err hd_adopt_build(const struct hd_adopt_desk *d, const struct hd_adopt_given *given,
+	struct hd_graph *graph)
 {
 	struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_SAMPLE };
 
@@ -145,8 +148,9 @@ void hd_adopt_say_surplus(const struct hd_adopt_desk *d, const struct hd_adopt_g
 	const struct hd_weights *weights)
 {
 	if (weights->nsurplus)
-		hd_text_addf(&d->out->notes, "%u tensors are of heads that builtin:%s with these arguments has "
-			"not, and were skipped: %s\n", weights->nsurplus, given->model, weights->surplus.at);
+		hd_text_addf(&d->out->notes,
+			"%u tensors are of heads that builtin:%s with these arguments has not, and were "
+			"skipped: %s\n", weights->nsurplus, given->model, weights->surplus.at);
 }
 
 enum hd_err hd_adopt_weights(struct hd_adopted *adopted, struct hd_fs *fs, const char *source,

@@ -62,7 +62,8 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(COUNT_,      0,   "count",         COUNT,  "N",       "how many")                                        \
 	X(SAFETENSORS, 0,   "safetensors",   TEXT,   "FILE",    "write the parameters as one safetensors file")    \
 	X(MODEL,       0,   "model",         TEXT,   "NAME",    "built-in model that the weights are of; plan ptdp: layers,hidden,heads,vocabulary,sequence") \
-	X(NAMES,       0,   "names",         WORD,   "torch|heddle", "public names of the tensors, or ours")             \
+	X(BASE,        0,   "base",          TEXT,   "DIR|FILE", "import: published weights that an adapter is of; export --names peft: what the adapter says that it is of") \
+	X(NAMES,       0,   "names",         WORD,   "torch|heddle|peft", "public names of the tensors, or ours; peft: a folder with the adapters alone, as peft keeps them")             \
 	X(DTYPE,       0,   "dtype",         WORD,   "f32|bf16", "what floats are written as; bf16 rounds to nearest even") \
 	X(EMA,         0,   "ema",           FLAG,   "",        "the means of the parameters (optim.ema) in their place") \
 	X(BEST,        0,   "best",          FLAG,   "",        "the state of the best evaluation (checkpoint.best)") \

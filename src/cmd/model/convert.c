@@ -4,6 +4,7 @@
 
 #include "graph/published.h"
 #include "checkpoint/adopt.h"
+#include "checkpoint/peft.h"
 #include "cmd/session.h"
 #include "cmd/ckpt/diff.h"
 
@@ -48,6 +49,16 @@ static enum hd_err import_weights(struct hd_cmd *cmd, const char *source, const 
 		cmd->args.nsets, &cmd->arena, &cmd->diag);
 }
 
+static enum hd_err import_peft(struct hd_cmd *cmd, const char *source, const char *folder,
+	struct hd_adopted *made)
+{
+	struct hd_model_arg *arg = NULL;
+	enum hd_err err = read_args(cmd, &arg);
+
+	return err ? err : hd_adopt_peft(made, &cmd->fs, source, cmd->args.text[HD_OPT_BASE], folder,
+		cmd->args.text[HD_OPT_MODEL], arg, cmd->args.nsets, &cmd->arena, &cmd->diag);
+}
+
 static enum hd_err import_onnx(struct hd_cmd *cmd, const char *source, const char *folder,
 	struct hd_adopted *made)
 {
@@ -86,8 +97,13 @@ static enum hd_err verb_model_import(struct hd_cmd *cmd)
 	while (!ends_with(source, imports[i].end))
 		i++;                              /* the last ending fits each name */
 	enum hd_err err = hd_fs_stat(&cmd->fs, source, &stat, &cmd->diag);
+	const bool peft = !err && stat.kind == HD_FILE_FOLDER && hd_peft_is(&cmd->fs, source);
+	if (!err && cmd->args.text[HD_OPT_BASE] && !peft)
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--base goes with a folder of an adapter, and %s has "
+			"no adapter_config.json", source);
 	if (!err)                         /* a folder that is not there has no config.json either */
-		err = imports[i].run(cmd, source, folder, &made);
+		err = peft ? import_peft(cmd, source, folder, &made) : imports[i].run(cmd, source, folder,
+			&made);
 	if (made.notes.len && (err || !cmd->args.has[HD_OPT_QUIET]))
 		fputs(made.notes.at, stderr);
 	if (!err && !cmd->args.has[HD_OPT_QUIET])
@@ -104,9 +120,12 @@ const struct hd_verb hd_verb_model_import = {
 		"`heddle model ls` names) gives "
 		"model and arguments: each of its keys is read, or refused by name; for arguments -s "
 		"ARGUMENT=VALUE counts more. Writes DIR/model.safetensors and DIR/job.yaml.\n"
+		"A folder with adapter_config.json is an adapter of peft (LoRA): --base DIR holds the model "
+		"that it is of, if the file does not name a folder. Both are in the job, which trains on "
+		"from them.\n"
 		"Of FILE.onnx (exported for training) the graph too, DIR/model.graph; nodes that are "
 		"not supported are listed, one by one.",
-	.opts = HD_OPTS(HD_OPT_MODEL, HD_OPT_SET, HD_OPT_OUTPUT),
+	.opts = HD_OPTS(HD_OPT_MODEL, HD_OPT_SET, HD_OPT_OUTPUT, HD_OPT_BASE),
 	.run = verb_model_import, .test = "program_weights.sh",
 };
 
@@ -120,6 +139,9 @@ enum hd_err hd_convert_how(struct hd_cmd *cmd, const char *model, bool torch, st
 	*how = (struct hd_export){ .family = (names ? !strcmp(names, "torch") : torch) ?
 		hd_export_family(model) : NULL,
 		.bf16 = dtype && !strcmp(dtype, "bf16"), .both = tied && !strcmp(tied, "both") };
+	if (names && !strcmp(names, "peft"))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--names peft goes with `heddle model export RUN -o DIR`");
 	if (tied && !how->family)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"--tied chooses among public names; it goes with --names torch");
@@ -197,30 +219,83 @@ static enum hd_err export_onnx(struct hd_cmd *cmd, const char *run, const char *
 
 /* ---- a folder, as the library of published models writes it */
 
-static enum hd_err config_of(struct hd_cmd *cmd, const char *run, struct hd_text *text)
+/* The built-in model of a job: its row and its arguments. */
+static enum hd_err model_of(struct hd_cmd *cmd, const struct hd_job *job, const struct hd_model_row **row,
+	struct hd_model_value value[HD_MAX_ARGS])
 {
-	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_model_value value[HD_MAX_ARGS];
 	struct hd_model_arg arg[HD_JOB_MAX_ARGS];
-	const struct hd_model_row *row;
-	char dir[HD_RUN_PATH];
-	enum hd_err err = job ? hd_session_job_of(cmd, run, job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM,
-		"no memory for a job");
-
-	if (err)
-		return err;
 	const char *use = hd_job_text(job, HD_JOB_MODEL);
 	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS];
+
 	if (strncmp(use, "builtin:", 8) != 0)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"%s is no built-in model: it has no config.json; give -o "
 			"FILE.safetensors or -o FILE.onnx", use);
 	for (uint32_t i = 0; i < args->nargs; i++)
 		arg[i] = (struct hd_model_arg){ args->arg[i].name, args->arg[i].text };
-	err = hd_model_find(use + 8, &row, &cmd->diag);
+	enum hd_err err = hd_model_find(use + 8, row, &cmd->diag);
+	return err ? err : hd_model_args(*row, arg, args->nargs, value, &cmd->diag);
+}
+
+static enum hd_err config_of(struct hd_cmd *cmd, const char *run, struct hd_text *text)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_model_value value[HD_MAX_ARGS];
+	const struct hd_model_row *row;
+	char dir[HD_RUN_PATH];
+	enum hd_err err = job ? hd_session_job_of(cmd, run, job, dir) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
+
 	if (!err)
-		err = hd_model_args(row, arg, args->nargs, value, &cmd->diag);
-	return err ? err : hd_published_write(use + 8, value, text, &cmd->diag);
+		err = model_of(cmd, job, &row, value);
+	return err ? err : hd_published_write(row->name, value, text, &cmd->diag);
+}
+
+/* ---- adapters, as peft keeps them */
+
+static const char *head_of(const struct hd_model_row *row, const struct hd_model_value *value)
+{
+	for (int i = 0; row->param[i].name; i++)
+		if (!strcmp(row->param[i].name, "head"))
+			return value[i].word;
+	return "";
+}
+
+static enum hd_err export_peft(struct hd_cmd *cmd, const char *run, const char *folder)
+{
+	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
+	struct hd_model_value value[HD_MAX_ARGS];
+	const struct hd_model_row *row;
+	struct hd_patterns pattern;
+	struct hd_ckpt_info info;
+	struct hd_state state;
+	struct hd_graph graph;
+	struct hd_lora lora;
+	char dir[HD_RUN_PATH];
+	enum hd_err err = job ? hd_ckpt_open(cmd, run, &state, &info) : hd_fail(&cmd->diag, HD_E_NOMEM,
+		"no memory for a job");
+
+	if (!err)
+		err = hd_session_job_of(cmd, run, job, dir);
+	if (!err && !hd_task_lora(job, &pattern, &lora))
+		err = hd_fail(&cmd->diag, HD_E_INVAL,
+			"%s has no adapters (model.lora); leave out --names peft",
+			run);
+	if (!err && (cmd->args.text[HD_OPT_DTYPE] || cmd->args.text[HD_OPT_TIED]))
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--names peft writes f32 under one name: leave out "
+			"--dtype and --tied");
+	if (!err)
+		err = model_of(cmd, job, &row, value);
+	if (!err)
+		err = hd_task_graph(job, &cmd->fs, &cmd->arena, &graph, &cmd->diag);
+	if (err)
+		return err;
+	err = hd_peft_export(&cmd->fs, &(struct hd_peft_source){ &state, &graph, &lora, row->name,
+		head_of(row, value), cmd->args.text[HD_OPT_BASE] }, folder, &cmd->diag);
+	if (!err && !cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "wrote the adapters of step %llu to %s\n", (unsigned long long)info.step,
+			folder);
+	return err;
 }
 
 /* config.json comes last: a folder that has one is whole. */
@@ -255,10 +330,15 @@ static enum hd_err verb_model_export(struct hd_cmd *cmd)
 	if (!path)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
 			"where to? give -o FILE.safetensors, -o FILE.onnx or -o DIR");
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const bool peft = cmd->args.text[HD_OPT_NAMES] && !strcmp(cmd->args.text[HD_OPT_NAMES], "peft");
+	if (peft && !strchr(name, '.'))
+		return export_peft(cmd, cmd->args.pos[0], path);
+	if (cmd->args.text[HD_OPT_BASE] && !peft)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--base goes with --names peft");
 	for (size_t i = 0; i < sizeof exports / sizeof *exports; i++)
 		if (ends_with(path, exports[i].end))
 			return exports[i].run(cmd, cmd->args.pos[0], path);
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	if (!strchr(name, '.'))
 		return export_folder(cmd, cmd->args.pos[0], path);
 	return hd_fail(&cmd->diag, HD_E_INVAL,
@@ -274,7 +354,10 @@ const struct hd_verb hd_verb_model_export = {
 		"load_state_dict(strict=True) of the PyTorch module takes.\n"
 		"-o DIR: the same with config.json, as transformers' from_pretrained() takes it, of a "
 		"model whose kind is published.\n"
+		"-o DIR --names peft: adapters alone (model.lora), adapter_config.json and "
+		"adapter_model.safetensors, as PeftModel.from_pretrained() takes them.\n"
 		"-o FILE.onnx: the graph from x to logits for inference, opset 17, weights inside.",
-	.opts = HD_OPTS(HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED, HD_OPT_BEST, HD_OPT_EMA),
+	.opts = HD_OPTS(HD_OPT_OUTPUT, HD_OPT_NAMES, HD_OPT_DTYPE, HD_OPT_TIED, HD_OPT_BEST, HD_OPT_EMA,
+		HD_OPT_BASE),
 	.run = verb_model_export, .test = "program_weights.sh",
 };
