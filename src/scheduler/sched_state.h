@@ -14,7 +14,10 @@
  * 4. A pair's rates are those of both jobs on the same `scale` devices; only jobs of equal scale pair, at
  *    most two a device. They stand in `pairs` (as a file gives them), or in `table` by kinds of jobs, which
  *    needs no space per pair of jobs. `pairs` wins where both know the pair.
- * 5. Times are seconds; prices are money per device and hour. Fields of unknown value are 0 unless it says
+ * 5. Entities may lie within one another, HD_SCHED_LEVELS deep. What is within an entity, its own jobs by
+ *    their weights and the entities there by theirs, shares what that one has (hierarchy), or, in queue
+ *    order, the one with the oldest job has it all.
+ * 6. Times are seconds; prices are money per device and hour. Fields of unknown value are 0 unless it says
  *    otherwise.
  *
  * Ownership: everything is borrowed by the state and lies in the arena of its maker. Pure, any thread. */
@@ -34,6 +37,7 @@ enum {
 	HD_SCHED_JOBS = 1 << 17,                  /* a published year has 100,000, not all at once */
 	HD_SCHED_DEVICES = 1 << 24,               /* of one type; keeps sums of devices in 32 bits */
 	HD_SCHED_ENTITIES = 1 << 12,
+	HD_SCHED_LEVELS = 8,                      /* of entities; accounts have fewer (daemon/users.h) */
 	/* of jobs, in a table of pairs: its square times types is stored */
 	HD_SCHED_KINDS = 1 << 10,
 };
@@ -72,6 +76,7 @@ struct hd_sched_entity {
 	const char *name;
 	double weight;                            /* > 0 */
 	enum hd_entity_kind kind;
+	uint32_t within;                          /* 1 + the entity that it is part of; 0: none */
 };
 
 /* What a job does with other numbers of devices than `scale`. */
@@ -187,7 +192,8 @@ double hd_sched_isolated(const struct hd_sched_state *state, uint32_t job, const
 /* A state in the format of the reference job sets: "jobs" (id, job_type, scale_factor, priority,
  * steps_remaining, time_since_start, throughput by type), "cluster" (type: count) and optionally "pairs",
  * "prices_per_hour", "entities" (name: ids) with "entity_weights". Ours besides: deadline_s and usd_per_step
- * of a job, kind of all entities ("entity_kind"), and "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...]
+ * of a job, kind of all entities ("entity_kind"), what lies within another ("entity_parents": {"a": "b"}),
+ * and "elastic" of a job: {"min": 1, "speedup": [1, 1.8, ...]
  * on 1, 2, ... devices, "virtual_nodes": 16, "resize_s": 1, "mixed": true}, "goodput" of a job: the members
  * of struct hd_sched_goodput by name; an, bn, ar, br are 0 and g is 1 unless given. Or one of the reference
  * hierarchical states: "throughputs" and "priority" by id, "cluster", "entities", "entity_weights", "kind",

@@ -181,8 +181,8 @@ enum hd_err hd_entity_add(struct hd_entity_list *list, const char *name, const c
 		return hd_fail(diag, HD_E_NOMEM, "no memory for %u entities", list->n + 1);
 	if (list->n)
 		memcpy(entities, list->at, list->n * sizeof *entities);
-	entities[list->n] = (struct hd_sched_entity){ name, w,
-		kind && !strcmp(kind, "fifo") ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
+	entities[list->n] = (struct hd_sched_entity){ .name = name, .weight = w,
+		.kind = kind && !strcmp(kind, "fifo") ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
 	*list = (struct hd_entity_list){ entities, list->n + 1 };
 	return HD_OK;
 }

@@ -19,8 +19,10 @@ struct fill {
 	struct hd_policy_lp *pg;
 	bool entities, *final;
 	double *w, *g, *top, *so;                 /* weight now, speed, most that z can be, level reached */
-	double *sums;                             /* [nentities] weights of jobs that are not final */
-	uint32_t *heads;                          /* [nentities] first job that is not final */
+	/* [nentities]; weights of what is within and not final, jobs and entities; its own part of all */
+	double *sums, *part;
+	uint32_t *heads;                          /* [nentities] first job within that is not final */
+	uint32_t *level, deepest;                 /* [nentities] 0: within none */
 };
 
 static enum hd_entity_kind kind_of(const struct fill *f, uint32_t entity)
@@ -28,6 +30,47 @@ static enum hd_entity_kind kind_of(const struct fill *f, uint32_t entity)
 	int forced = f->pg->seen->set->entity_kind;
 
 	return forced ? (enum hd_entity_kind)(forced - 1) : f->pg->seen->state->entities[entity].kind;
+}
+
+static void find_levels(struct fill *f)
+{
+	const struct hd_sched_state *s = f->pg->seen->state;
+
+	for (uint32_t e = 0; e < s->nentities; e++) {
+		f->level[e] = 0;
+		for (uint32_t at = s->entities[e].within; at; at = s->entities[at - 1].within)
+			f->level[e]++;
+		f->deepest = f->level[e] > f->deepest ? f->level[e] : f->deepest;
+	}
+}
+
+/* What an entity weighs where all do, from the outermost inward: its part of the one that it is within. One
+ * without a job that is not final weighs nothing there, and the others share what it had. */
+static void weigh_entities(struct fill *f)
+{
+	const struct hd_sched_entity *of = f->pg->seen->state->entities;
+	const uint32_t n = f->pg->seen->state->nentities;
+
+	for (uint32_t l = f->deepest; l > 0; l--)
+		for (uint32_t e = 0; e < n; e++) {
+			if (f->level[e] != l || f->heads[e] == HD_SCHED_NONE)
+				continue;
+			uint32_t in = of[e].within - 1;
+			f->sums[in] += of[e].weight;
+			f->heads[in] = f->heads[e] < f->heads[in] ? f->heads[e] : f->heads[in];
+		}
+	for (uint32_t l = 0; l <= f->deepest; l++)
+		for (uint32_t e = 0; e < n; e++) {
+			if (f->level[e] != l || f->heads[e] == HD_SCHED_NONE)
+				continue;
+			uint32_t in = of[e].within - 1;
+			if (!l)
+				f->part[e] = of[e].weight;
+			else if (kind_of(f, in) == HD_ENTITY_FIFO)
+				f->part[e] = f->heads[in] == f->heads[e] ? f->part[in] : 0;
+			else
+				f->part[e] = f->part[in] * of[e].weight / f->sums[in];
+		}
 }
 
 /* Jobs of no entity stand for themselves. */
@@ -46,6 +89,7 @@ static void weigh(struct fill *f)
 		f->sums[e] += s->jobs[i].weight;
 		f->heads[e] = f->heads[e] == HD_SCHED_NONE ? i : f->heads[e];
 	}
+	weigh_entities(f);
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		uint32_t e = s->jobs[i].entity;
 		if (f->final[i])
@@ -53,9 +97,9 @@ static void weigh(struct fill *f)
 		else if (!f->entities || e == HD_SCHED_NONE)
 			f->w[i] = s->jobs[i].weight;
 		else if (kind_of(f, e) == HD_ENTITY_FIFO)
-			f->w[i] = f->heads[e] == i ? s->entities[e].weight : 0;
+			f->w[i] = f->heads[e] == i ? f->part[e] : 0;
 		else
-			f->w[i] = s->entities[e].weight * s->jobs[i].weight / f->sums[e];
+			f->w[i] = f->part[e] * s->jobs[i].weight / f->sums[e];
 	}
 }
 
@@ -149,8 +193,10 @@ static enum hd_err memory_of(struct fill *f, struct hd_arena *arena)
 	f->g = hd_arena_take(arena, s->njobs, sizeof *f->g);
 	f->top = hd_arena_take(arena, s->njobs, sizeof *f->top);
 	f->sums = hd_arena_take(arena, s->nentities, sizeof *f->sums);
+	f->part = hd_arena_take(arena, s->nentities, sizeof *f->part);
 	f->heads = hd_arena_take(arena, s->nentities, sizeof *f->heads);
-	if (!f->final || !f->w || !f->g || !f->top || !f->sums || !f->heads)
+	f->level = hd_arena_take(arena, s->nentities, sizeof *f->level);
+	if (!f->final || !f->w || !f->g || !f->top || !f->sums || !f->part || !f->heads || !f->level)
 		return hd_fail(f->pg->diag, HD_E_NOMEM, "no memory to fill %u jobs", s->njobs);
 	return HD_OK;
 }
@@ -162,6 +208,8 @@ enum hd_err hd_fill(struct hd_policy_lp *pg, bool entities, struct hd_shares *ou
 	enum hd_err err = memory_of(&f, pg->arena);
 	bool first = true;
 
+	if (!err)
+		find_levels(&f);
 	for (uint32_t i = 0; !err && i < s->njobs; i++) {
 		so[i] = 0;
 		f.final[i] = pg->seen->absent[i];

@@ -129,14 +129,19 @@ static inline void random_state(struct hd_sched_state *s, uint32_t seed, uint32_
 	struct hd_sched_type *types = hd_arena_take(in, m, sizeof *types);
 	struct hd_sched_job *jobs = hd_arena_take(in, n, sizeof *jobs);
 	struct hd_sched_pair *pairs = hd_arena_take(in, (size_t)n * n, sizeof *pairs);
-	struct hd_sched_entity *entities = hd_arena_take(in, 3, sizeof *entities);
+	struct hd_sched_entity *entities = hd_arena_take(in, 5, sizeof *entities);
 	struct hd_diag diag = { "" };
 
-	*s = (struct hd_sched_state){ .ntypes = m, .njobs = n, .nentities = 3, .types = types, .jobs = jobs,
+	*s = (struct hd_sched_state){ .ntypes = m, .njobs = n, .nentities = 5, .types = types, .jobs = jobs,
 		.pairs = pairs, .entities = entities };
-	for (uint32_t e = 0; e < 3; e++)
-		entities[e] = (struct hd_sched_entity){ e == 0 ? "e0" : e == 1 ? "e1" : "e2", 1 + e,
-			draw(seed, 20, e, 0) < 0.4 ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
+	/* jobs are of the first three, which in half of the states lie within one another or the others */
+	for (uint32_t e = 0; e < 5; e++) {
+		static const char *const name[] = { "e0", "e1", "e2", "e3", "e4" };
+		uint32_t up = (uint32_t)(draw(seed, 21, e, 0) * (5 - e));
+		entities[e] = (struct hd_sched_entity){ name[e], 1 + e,
+			draw(seed, 20, e, 0) < 0.4 ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS,
+			seed % 2 && up ? 1 + e + up : 0 };
+	}
 	for (uint32_t j = 0; j < m; j++)
 		types[j] = (struct hd_sched_type){ names[j], 1 + (uint32_t)(12 * draw(seed, 1, j, 0)),
 			0.1 + 3 * draw(seed, 2, j, 0), 0 };

@@ -145,8 +145,44 @@ static inline double oracle_best(const struct oracle *o)
 
 struct oracle_fill { const struct oracle *o; bool entities; int kind; double *z, *p, *g, *lo; bool *final; };
 
-/* Speeds of jobs that are not final: weight over scale; of entities their weight, by brothers' weights or
- * to the head of the queue. */
+/* Whether the job is not final and lies within the entity, at whatever depth. */
+static inline bool oracle_is_in(const struct oracle_fill *f, uint32_t job, uint32_t entity)
+{
+	const struct hd_sched_state *s = f->o->s;
+	uint32_t at = s->jobs[job].entity == HD_SCHED_NONE ? 0 : s->jobs[job].entity + 1;
+
+	while (at && at - 1 != entity)
+		at = s->entities[at - 1].within;
+	return at && !f->final[job];
+}
+
+/* What part of the entity is that of one of those in it: a job of its own (job) or an entity there (!job). */
+static inline double oracle_part(const struct oracle_fill *f, uint32_t entity, bool job, uint32_t which)
+{
+	const struct hd_sched_state *s = f->o->s;
+	int kind = f->kind ? f->kind - 1 : (int)s->entities[entity].kind;
+	double sum = 0;
+
+	if (kind == HD_ENTITY_FIFO) {
+		uint32_t oldest = 0;
+		while (!oracle_is_in(f, oldest, entity))
+			oldest++;
+		return job ? oldest == which : oracle_is_in(f, oldest, which);
+	}
+	for (uint32_t k = 0; k < s->njobs; k++)
+		if (s->jobs[k].entity == entity && !f->final[k])
+			sum += s->jobs[k].weight;
+	for (uint32_t e = 0; e < s->nentities; e++) {
+		bool any = false;
+		for (uint32_t k = 0; k < s->njobs; k++)
+			any |= oracle_is_in(f, k, e);
+		sum += any && s->entities[e].within == entity + 1 ? s->entities[e].weight : 0;
+	}
+	return (job ? s->jobs[which].weight : s->entities[which].weight) / sum;
+}
+
+/* Speeds of jobs that are not final: weight over scale; of entities their weight, in parts on the way to the
+ * job. */
 static inline bool oracle_speeds(struct oracle_fill *f)
 {
 	const struct hd_sched_state *s = f->o->s;
@@ -154,17 +190,12 @@ static inline bool oracle_speeds(struct oracle_fill *f)
 
 	for (uint32_t i = 0; i < s->njobs; i++) {
 		uint32_t e = s->jobs[i].entity;
-		double w = s->jobs[i].weight, sum = 0;
-		bool first = true;
-		for (uint32_t k = 0; f->entities && e != HD_SCHED_NONE && k < s->njobs; k++)
-			if (s->jobs[k].entity == e && !f->final[k]) {
-				sum += s->jobs[k].weight;
-				first &= k >= i;
-			}
-		if (f->entities && e != HD_SCHED_NONE) {
-			int kind = f->kind ? f->kind - 1 : (int)s->entities[e].kind;
-			w = kind == HD_ENTITY_FIFO ? (first ? s->entities[e].weight : 0) :
-				s->entities[e].weight * w / sum;
+		double w = s->jobs[i].weight;
+		if (f->entities && e != HD_SCHED_NONE && !f->final[i]) {
+			w = oracle_part(f, e, true, i);
+			for (; s->entities[e].within; e = s->entities[e].within - 1)
+				w *= oracle_part(f, s->entities[e].within - 1, false, e);
+			w *= s->entities[e].weight;
 		}
 		f->g[i] = f->final[i] ? 0 : w / s->jobs[i].scale;
 		any |= f->g[i] > 0;

@@ -36,10 +36,10 @@ static enum hd_err bad(struct state_reader *r, const struct hd_json *at, const c
 /* ---- what may stand where ---- */
 
 static const char *const of_state[] = { "jobs", "cluster", "pairs", "prices_per_hour", "entities",
-	"entity_weights", "entity_kind", "kind", NULL };
+	"entity_weights", "entity_parents", "entity_kind", "kind", NULL };
 static const char *const of_bare_state[] = { "throughputs", "priority", "num_jobs", "cluster", "pairs",
 	"prices_per_hour", "entities", "entity_weights",
-	"entity_kind", "kind", NULL };
+	"entity_parents", "entity_kind", "kind", NULL };
 static const char *const of_job[] = { "id", "job_type", "scale_factor", "priority", "steps_remaining",
 	"time_since_start", "throughput", "deadline_s",
 	"usd_per_step", "elastic", "goodput", NULL };
@@ -416,19 +416,47 @@ static enum hd_err read_entity_kind(struct state_reader *r, const struct hd_json
 	return err;
 }
 
+/* {"a": "b"}: a lies within b. Whether that goes round hd_sched_order finds. */
+static enum hd_err read_parents(struct state_reader *r, const struct hd_json *parents)
+{
+	const uint32_t n = r->state->nentities;
+	enum hd_err err = HD_OK;
+
+	for (size_t k = 0; !err && k < hd_json_count(parents); k++) {
+		const struct hd_json *at = hd_json_item(parents, k);
+		const char *name = "";
+		uint32_t of = 0, in = 0;
+		if ((err = hd_json_as_text(at, &name, r->diag)))
+			break;
+		while (strcmp(r->entities[of].name, hd_json_key(parents, k)) != 0)
+			of++;                     /* one of them is: no_other() */
+		while (in < n && strcmp(r->entities[in].name, name) != 0)
+			in++;
+		if (in == n)
+			return bad(r, at, "is no entity");
+		r->entities[of].within = in + 1;
+	}
+	return err;
+}
+
 static enum hd_err read_entities(struct state_reader *r, const struct hd_json *root)
 {
 	const struct hd_json *entities = hd_json_find(root, "entities"),
-		*weights = hd_json_find(root, "entity_weights");
+		*weights = hd_json_find(root, "entity_weights"),
+		*parents = hd_json_find(root, "entity_parents");
 	enum hd_entity_kind kind = HD_ENTITY_FAIRNESS;
 	enum hd_err err = entities ? hd_json_as(entities, HD_JSON_OBJECT, r->diag) : HD_OK;
 
 	if (!err && weights)
 		err = hd_json_as(weights, HD_JSON_OBJECT, r->diag);
-	if (!err && !entities && (weights || hd_json_find(root, "entity_kind")))
+	if (!err && parents)
+		err = hd_json_as(parents, HD_JSON_OBJECT, r->diag);
+	if (!err && !entities && (weights || parents || hd_json_find(root, "entity_kind")))
 		err = hd_json_get(root, "entities", HD_JSON_OBJECT, &entities, r->diag);
 	if (!err && weights)
 		err = no_other(r, weights, entities);
+	if (!err && parents)
+		err = no_other(r, parents, entities);
 	if (err || !entities)
 		return err;
 	if (hd_json_count(entities) > HD_SCHED_ENTITIES)
@@ -437,14 +465,15 @@ static enum hd_err read_entities(struct state_reader *r, const struct hd_json *r
 	r->state->nentities = (uint32_t)hd_json_count(entities);
 	r->entities = take(r, r->state->nentities, sizeof *r->entities, &err);
 	for (uint32_t k = 0; !err && k < r->state->nentities; k++) {
-		r->entities[k] = (struct hd_sched_entity){ hd_json_key(entities, k), 1, kind };
+		r->entities[k] = (struct hd_sched_entity){ .name = hd_json_key(entities, k), .weight = 1,
+			.kind = kind };
 		if (weights)
 			err = row_of(r, weights, r->entities[k].name, "the weight of", HD_SCHED_IN_WEIGHT,
 				&r->entities[k].weight);
 		if (!err)
 			err = read_members(r, hd_json_item(entities, k), k);
 	}
-	return err;
+	return err || !parents ? err : read_parents(r, parents);
 }
 
 static enum hd_err find_set(const struct hd_json *file, const char *set, const struct hd_json **root,

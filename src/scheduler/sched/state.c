@@ -209,6 +209,22 @@ static enum hd_err reorder(struct hd_sched_state *s, const struct id_order *o, s
 	return HD_OK;
 }
 
+/* Each leads to one that is within none, in a few steps. */
+static enum hd_err check_entity(const struct hd_sched_state *s, uint32_t entity, struct hd_diag *diag)
+{
+	const struct hd_sched_entity *e = &s->entities[entity];
+	uint32_t levels = 1;
+
+	if (!good(e->weight, false))
+		return hd_fail(diag, HD_E_INVAL, "entity %s: a weight of %g; it is above 0", e->name,
+			e->weight);
+	for (uint32_t at = e->within; at; at = s->entities[at - 1].within)
+		if (at > s->nentities || levels++ == HD_SCHED_LEVELS)
+			return hd_fail(diag, HD_E_INVAL, "entity %s: it lies within itself, or more than %d "
+				"deep", e->name, HD_SCHED_LEVELS);
+	return HD_OK;
+}
+
 enum hd_err hd_sched_order(struct hd_sched_state *s, struct hd_arena *arena, struct hd_diag *diag)
 {
 	struct id_order o;
@@ -227,9 +243,7 @@ enum hd_err hd_sched_order(struct hd_sched_state *s, struct hd_arena *arena, str
 		return hd_fail(diag, err, "no memory for a state of %u jobs", s->njobs);
 	err = check_types(s, diag);
 	for (uint32_t i = 0; !err && i < s->nentities; i++)
-		if (!good(s->entities[i].weight, false))
-			err = hd_fail(diag, HD_E_INVAL, "entity %s: a weight of %g; it is above 0",
-				s->entities[i].name, s->entities[i].weight);
+		err = check_entity(s, i, diag);
 	for (uint32_t i = 0; !err && i < s->njobs; i++)
 		err = check_job(s, i, diag);
 	for (uint32_t k = 0; !err && k < s->npairs; k++)
