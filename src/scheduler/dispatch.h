@@ -91,8 +91,9 @@ enum {
 	HD_DISPATCH_FAILURES = 5,
 	HD_DISPATCH_STEPS = 10,                   /* of a stretch that is measured */
 	HD_DISPATCH_WHY = 200,
-	/* of a job: its user's, its account's, its groups', two of its partition */
-	HD_DISPATCH_LIMITS = 8,
+	/* of a job: its user's, its accounts', from its own outward, its groups', two of its partition */
+	HD_DISPATCH_LIMITS = 12,
+	HD_DISPATCH_WITHIN = 4,                   /* accounts that its own lies within */
 	HD_DISPATCH_WINDOWS = 64,
 	HD_DISPATCH_PARTITIONS = 16,
 	HD_PARTITION_NAME = 32,
@@ -156,8 +157,8 @@ struct hd_dispatch_limit { char name[120]; uint32_t devices, running; };
 /* The account that it shares by, under policies that know entities (sched_state.h); name "": none. */
 struct hd_dispatch_entity { char name[72]; double weight; bool fifo; };
 
-/* A job as it is stored, but for `limit`, `entity`, `user` and `partition`, which its caller knows when it
- * starts again.
+/* A job as it is stored, but for `limit`, `entity`, `within`, `user` and `partition`, which its caller knows
+ * when it starts again.
  * Points in time are seconds; below 0: not yet. */
 struct hd_dispatch_job {
 	uint64_t id;                              /* ascending with arrival, from 1 */
@@ -178,6 +179,9 @@ struct hd_dispatch_job {
 	uint32_t nlimits;
 	struct hd_dispatch_limit limit[HD_DISPATCH_LIMITS];
 	struct hd_dispatch_entity entity;
+	/* those that the entity lies within, the outermost first; their names differ */
+	uint32_t nwithin;
+	struct hd_dispatch_entity within[HD_DISPATCH_WITHIN];
 	char user[HD_WINDOW_NAME + 1];            /* whose it is, for reservations */
 	/* one of the setting; "" where there are none */
 	char partition[HD_PARTITION_NAME + 1];

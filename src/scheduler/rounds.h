@@ -137,7 +137,7 @@ HD_MUST_USE enum hd_err hd_rounds_hold(struct hd_rounds *rounds, uint64_t id, co
 HD_MUST_USE enum hd_err hd_rounds_limit(struct hd_rounds *rounds, uint32_t limit, uint32_t devices,
 	uint32_t jobs, struct hd_diag *diag);
 /* The limits that a job counts in, at most HD_ROUND_LIMITS; all were set before. */
-enum { HD_ROUND_LIMITS = 8 };
+enum { HD_ROUND_LIMITS = 12 };
 void hd_rounds_limit_job(struct hd_rounds *rounds, uint64_t id, const uint32_t *limit, uint32_t n);
 /* The limit for which the last walk passed the job over, though devices were there; UINT32_MAX: none. */
 uint32_t hd_rounds_over(const struct hd_rounds *rounds, uint64_t id);

@@ -3,8 +3,9 @@
  * The live scheduler (dispatch.h) obeys them; the store and the log write them as JSON members.
  *
  * 1. In force from `from_s` until `until_s`, which may be INFINITY: until it is taken back.
- * 2. Devices of a DRAIN and of MAINTENANCE are given to no job; those of RESERVED to jobs of its user or
- *    account alone. Where several hold for a device, one that is not RESERVED goes before.
+ * 2. Devices of a DRAIN and of MAINTENANCE are given to no job; those of RESERVED to jobs of its user alone,
+ *    or of its account and those within it. Where several hold for a device, one that is not RESERVED goes
+ *    before.
  * 3. A name is of letters, digits and -._ and of one window at a time.
  *
  * Times are seconds of the scheduler's clock. Plain values, pure. */

@@ -65,9 +65,10 @@ static enum hd_err take_entities(const struct hd_dispatch *d, struct hd_arena *a
 	bool good = !d->nentities || e;
 
 	for (uint32_t i = 0; i < d->nentities && good; i++) {
-		const struct hd_dispatch_entity *of = &d->entity[i];
+		const struct hd_dispatch_entity *of = &d->entity[i].is;
 		e[i] = (struct hd_sched_entity){ .name = hd_arena_text(arena, of->name, strlen(of->name)),
-			.weight = of->weight, .kind = of->fifo ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS };
+			.weight = of->weight, .kind = of->fifo ? HD_ENTITY_FIFO : HD_ENTITY_FAIRNESS,
+			.within = d->entity[i].within };
 		good = e[i].name != NULL;
 	}
 	state->entities = e;

@@ -67,9 +67,9 @@ static enum hd_err check_row(const struct hd_dispatch *d, const struct hd_dispat
 			row->min, row->max, HD_DISPATCH_SET);
 	if (!(row->weight > 0) || isinf(row->weight))
 		return hd_fail(diag, HD_E_INVAL, "priority %g: a number above 0", row->weight);
-	if (row->nlimits > HD_DISPATCH_LIMITS || (row->entity.name[0] && !(row->entity.weight > 0)))
-		return hd_fail(diag, HD_E_INVAL, "%u limits (at most %d), or an account of weight %g",
-			row->nlimits, HD_DISPATCH_LIMITS, row->entity.weight);
+	if (row->nlimits > HD_DISPATCH_LIMITS || !dispatch_good_entities(row))
+		return hd_fail(diag, HD_E_INVAL, "%u limits (at most %d), or an account of weight %g, or one "
+			"that lies within itself", row->nlimits, HD_DISPATCH_LIMITS, row->entity.weight);
 	if (dispatch_part_named(d, row->partition) == d->nparts)
 		return hd_fail(diag, HD_E_INVAL, "job %llu is of partition \"%.64s\", which there is not",
 			(unsigned long long)row->id, row->partition);

@@ -48,6 +48,10 @@ struct live {
 	uint64_t from_step, first_step;           /* first: when its run began */
 };
 
+/* An account; within: as in sched_state.h. Of a job's path the outermost is within none and each other one
+ * within the one before it, so no entity ever lies within itself, whatever paths come. */
+struct live_entity { struct hd_dispatch_entity is; uint32_t within; };
+
 struct live_window { struct hd_kept is; uint32_t id; double came_s; };
 
 /* What a policy is asked, and the policy: all that `solve` needs, so that it may outlive the machine. */
@@ -98,7 +102,7 @@ struct hd_dispatch {
 	uint32_t first_device[HD_DISPATCH_TYPES + 1], ndevices;
 	struct device *device;                    /* owned */
 	struct hd_dispatch_limit *quota;          /* owned */
-	struct hd_dispatch_entity *entity;        /* owned */
+	struct live_entity *entity;               /* owned */
 	uint32_t nquotas, quotas_cap, nentities, entities_cap;
 	struct live_window *window;               /* owned */
 	uint32_t nwindows, windows_cap, last_window;      /* last: the newest id */
@@ -217,6 +221,8 @@ void dispatch_measure(struct hd_dispatch *d, struct live *j);
 void dispatch_steps_s(const struct hd_dispatch *d, const struct hd_dispatch_job *row, double *rate);
 
 /* quota.c */
+/* Weights are numbers above 0, and no account lies within itself. */
+bool dispatch_good_entities(const struct hd_dispatch_job *row);
 HD_MUST_USE enum hd_err dispatch_join_quotas(struct hd_dispatch *d, struct live *j, struct hd_diag *diag);
 HD_MUST_USE enum hd_err dispatch_tell_quotas(struct hd_dispatch *d, const struct live *j,
 	struct hd_diag *diag);

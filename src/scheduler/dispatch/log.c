@@ -27,16 +27,26 @@ static void put_terms(struct hd_json_writer *w, const struct hd_dispatch_job *r)
 	hd_json_put_text(w, "after", after);
 }
 
+static void put_entity(struct hd_json_writer *w, const char *key, const struct hd_dispatch_entity *e)
+{
+	hd_json_open_object(w, key);
+	hd_json_put_text(w, "name", e->name);
+	hd_json_put_f64(w, "weight", e->weight);
+	hd_json_put_bool(w, "fifo", e->fifo);
+	hd_json_close(w);
+}
+
 /* Only of a job that has them: logs of schedulers without users are as they were. */
 static void put_limits(struct hd_json_writer *w, const struct hd_dispatch_job *r)
 {
-	if (r->entity.name[0]) {
-		hd_json_open_object(w, "entity");
-		hd_json_put_text(w, "name", r->entity.name);
-		hd_json_put_f64(w, "weight", r->entity.weight);
-		hd_json_put_bool(w, "fifo", r->entity.fifo);
+	if (r->entity.name[0])
+		put_entity(w, "entity", &r->entity);
+	if (r->nwithin)
+		hd_json_open_array(w, "within");
+	for (uint32_t i = 0; i < r->nwithin; i++)
+		put_entity(w, NULL, &r->within[i]);
+	if (r->nwithin)
 		hd_json_close(w);
-	}
 	if (r->nlimits)
 		hd_json_open_array(w, "limits");
 	for (uint32_t i = 0; i < r->nlimits; i++) {
@@ -155,19 +165,27 @@ static enum hd_err read_terms(const struct hd_json *json, struct hd_dispatch_job
 	return err ? err : hd_terms_get_after(t, after, diag);
 }
 
+static enum hd_err read_entity(const struct hd_json *json, struct hd_dispatch_entity *e, struct hd_diag *diag)
+{
+	const struct field of[] = { { "weight", &e->weight, F64, 0 }, { "fifo", &e->fifo, BOOL, 0 } };
+	const char *name = "";
+	enum hd_err err = hd_json_get_text(json, "name", &name, diag);
+
+	snprintf(e->name, sizeof e->name, "%s", name);
+	return err ? err : read_fields(json, of, 2, diag);
+}
+
 static enum hd_err read_limits(const struct hd_json *json, struct hd_dispatch_job *r, struct hd_diag *diag)
 {
-	const struct hd_json *limits = hd_json_find(json, "limits"), *entity = hd_json_find(json, "entity");
+	const struct hd_json *limits = hd_json_find(json, "limits"), *entity = hd_json_find(json, "entity"),
+		*within = hd_json_find(json, "within");
 	const char *name = "";
-	enum hd_err err = HD_OK;
+	enum hd_err err = entity ? read_entity(entity, &r->entity, diag) : HD_OK;
 
-	if (entity) {
-		const struct field of[] = { { "weight", &r->entity.weight, F64, 0 },
-			{ "fifo", &r->entity.fifo, BOOL, 0 } };
-		err = hd_json_get_text(entity, "name", &name, diag);
-		snprintf(r->entity.name, sizeof r->entity.name, "%s", name);
-		err = err ? err : read_fields(entity, of, 2, diag);
-	}
+	for (size_t i = 0; within && i < hd_json_count(within) && !err; i++)
+		err = r->nwithin == HD_DISPATCH_WITHIN ? hd_fail(diag, HD_E_INPUT,
+			"an account of the log lies more than %d deep", HD_DISPATCH_WITHIN) :
+			read_entity(hd_json_item(within, i), &r->within[r->nwithin++], diag);
 	for (size_t i = 0; limits && i < hd_json_count(limits) && !err; i++) {
 		struct hd_dispatch_limit *l = &r->limit[r->nlimits];
 		const struct hd_json *item = hd_json_item(limits, i);

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,29 +24,47 @@ static enum hd_err join(struct hd_dispatch *d, const struct hd_dispatch_limit *l
 	return HD_OK;
 }
 
-static enum hd_err join_entity(struct hd_dispatch *d, const struct hd_dispatch_entity *entity, uint32_t *at,
-	struct hd_diag *diag)
+static enum hd_err join_entity(struct hd_dispatch *d, const struct hd_dispatch_entity *entity,
+	uint32_t within, uint32_t *at, struct hd_diag *diag)
 {
-	for (*at = 0; *at < d->nentities && strcmp(d->entity[*at].name, entity->name) != 0; ++*at)
+	for (*at = 0; *at < d->nentities && strcmp(d->entity[*at].is.name, entity->name) != 0; ++*at)
 		;
 	enum hd_err err = *at < d->nentities ? HD_OK : hd_grow(&d->entity, &d->entities_cap,
 		(uint64_t)d->nentities + 1, sizeof *d->entity, "accounts", diag);
 	if (err)
 		return err;
-	d->entity[*at] = *entity;
+	d->entity[*at] = (struct live_entity){ *entity, within };
 	d->nentities += *at == d->nentities;
 	return HD_OK;
+}
+
+bool dispatch_good_entities(const struct hd_dispatch_job *row)
+{
+	bool good = row->nwithin <= HD_DISPATCH_WITHIN && (!row->nwithin || row->entity.name[0]) &&
+		(!row->entity.name[0] || (row->entity.weight > 0 && isfinite(row->entity.weight)));
+
+	for (uint32_t i = 0; i < row->nwithin && good; i++) {
+		const struct hd_dispatch_entity *e = &row->within[i];
+		good = e->name[0] && e->weight > 0 && isfinite(e->weight) &&
+			strcmp(e->name, row->entity.name) != 0;
+		for (uint32_t k = 0; k < i; k++)
+			good &= strcmp(e->name, row->within[k].name) != 0;
+	}
+	return good;
 }
 
 enum hd_err dispatch_join_quotas(struct hd_dispatch *d, struct live *j, struct hd_diag *diag)
 {
 	enum hd_err err = HD_OK;
+	uint32_t at = 0, within = 0;
 
 	j->entity = HD_SCHED_NONE;
 	for (uint32_t i = 0; i < j->row.nlimits && !err; i++)
 		err = join(d, &j->row.limit[i], &j->quota[i], diag);
+	for (uint32_t i = 0; i < j->row.nwithin && !err; i++, within = at + 1)
+		err = join_entity(d, &j->row.within[i], within, &at, diag);
 	if (!err && j->row.entity.name[0])
-		err = join_entity(d, &j->row.entity, &j->entity, diag);
+		err = join_entity(d, &j->row.entity, within, &j->entity, diag);
 	return err;
 }
 

@@ -137,7 +137,12 @@ enum hd_err dispatch_on_window(struct hd_dispatch *d, const struct hd_dispatch_e
 
 static bool is_for(const struct live_window *w, const struct live *j)
 {
-	return w->is.user[0] ? !strcmp(w->is.user, j->row.user) : !strcmp(w->is.account, j->row.entity.name);
+	if (w->is.user[0])
+		return !strcmp(w->is.user, j->row.user);
+	for (uint32_t i = 0; i < j->row.nwithin; i++)
+		if (!strcmp(w->is.account, j->row.within[i].name))
+			return true;
+	return !strcmp(w->is.account, j->row.entity.name);
 }
 
 /* Devices of the window and type that none of its jobs was given yet; best: how many of them it has. */
