@@ -208,6 +208,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(LOST,        0,   "lost",          TEXT,   "SECONDS", "work that a revocation costs its job (default 0)") \
 	X(MAP,         0,   "map",           TEXT,   "FIELD=COLUMN,...", "columns of a table: submit, duration, gpus, type, weight, user, deadline") \
 	X(ROUND,       0,   "round",         TEXT,   "SECONDS", "how long an assignment holds (default 60; faithful 360)") \
+	X(LEASE,       0,   "lease",         TEXT,   "SECONDS", "so long jobs go on without a word of their scheduler, and a policy may take to answer; at least three rounds (default 30)") \
 	X(RESET,       0,   "min-reset",     TEXT,   "SECONDS", "least time between two new shares (default 30; faithful 1920)") \
 	X(SWITCHING,   0,   "switching",     TEXT,   "S,R,M,P", "seconds that a start, resize, move and preemption cost (default 30,1,20,5)") \
 	X(ROWS,        0,   "rows",          TEXT,   "FILE",    "write one row a job (CSV)")                       \

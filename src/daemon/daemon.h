@@ -26,7 +26,7 @@
  *    HD_DAEMON_RETRY_NS from then on, and HD_DAEMON_ASK_NS each HD_DAEMON_PATIENT-th time, until it answers:
  *    hung runs do not block users. A poll ends after HD_DAEMON_ASK_NS; the next one goes on from there.
  * 8. A lease expires by itself: a run that hears no request of its scheduler for HD_DAEMON_ROUNDS rounds (at
- *    least HD_DAEMON_ALONE_S) commits and leaves with exit code 75; a restarted scheduler queues it. Each
+ *    least `alone_s`) commits and leaves with exit code 75; a restarted scheduler queues it. Each
  *    request carries the time left. During a long decision another thread sends them (lease_renewer.h).
  * 9. A policy that does not answer within the time of a lease (8) is given up. Its last shares stay, and jobs
  *    take turns by them; without any, the leases stay. Devices out of service are left in both cases.
@@ -89,6 +89,7 @@ struct hd_daemon_spec {
 	const struct hd_batches_spec *batches;
 	const char *policy;
 	double round_s;                   /* 0: the standard of rounds.h */
+	double alone_s;                   /* a lease at least; 0: HD_DAEMON_ALONE_S */
 	double move_s;                    /* what a change of devices costs a job, for hysteresis */
 	/* at the end jobs commit and leave; a second stop request cuts that short */
 	bool drain;

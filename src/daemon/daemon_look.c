@@ -160,8 +160,12 @@ static void over(struct hd_daemon *d, struct watch *w, const struct hd_run_end *
 		daemon_log(d, "warning", w->job, diag.text);
 }
 
-double daemon_lease_s(const struct hd_daemon *d) { return fmax(HD_DAEMON_ALONE_S,
-	HD_DAEMON_ROUNDS * hd_dispatch_round_s(d->dispatch)); }
+double daemon_lease_s(const struct hd_daemon *d)
+{
+	double alone_s = d->spec->alone_s > 0 ? d->spec->alone_s : HD_DAEMON_ALONE_S;
+
+	return fmax(alone_s, HD_DAEMON_ROUNDS * hd_dispatch_round_s(d->dispatch));
+}
 
 /* Of a run with a coordinator: how far it is, and how many take part. To be asked is to have its
  * lease for another while. */

@@ -270,7 +270,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	/* a batch job ends, and another one begins */
 	struct hd_switch_costs costs = { .move_s = cmd->args.has[HD_OPT_NO_PILOTS] ? 10 : 2 };
 	struct hd_serve_lent lent = { NULL, NULL };
-	double round_s = 0;
+	double round_s = 0, lease_s = 0;
 
 	if (!pools || !http || !dir)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for a scheduler");
@@ -283,6 +283,10 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 		err = add_pools(cmd, pools);
 	if (!err && cmd->args.has[HD_OPT_ROUND])
 		err = hd_num_f64(cmd->args.text[HD_OPT_ROUND], 0.5, 86400, &round_s, &cmd->diag);
+	if (!err && cmd->args.has[HD_OPT_LEASE] &&
+		hd_num_f64(cmd->args.text[HD_OPT_LEASE], 2, 86400, &lease_s, NULL))
+		err = hd_fail(&cmd->diag, HD_E_INVAL, "--lease %.40s: seconds from 2 to 86400",
+			cmd->args.text[HD_OPT_LEASE]);
 	if (!err && cmd->args.has[HD_OPT_SWITCHING])
 		err = hd_sched_switching(cmd, &costs);
 	if (!err)
@@ -307,7 +311,7 @@ static enum hd_err serve_folder(struct hd_cmd *cmd)
 	const struct hd_daemon_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock, .dir = dir, .pools = pools,
 		.pilots = lent.pilots, .batches = lent.batches,
 		.policy = hd_args_text(&cmd->args, HD_OPT_SCHED_POLICY,
-		hd_policy_has_lp() ? "las" : "fifo"), .round_s = round_s,
+		hd_policy_has_lp() ? "las" : "fifo"), .round_s = round_s, .alone_s = lease_s,
 		.move_s = costs.move_s,
 		.drain = cmd->args.has[HD_OPT_DRAIN], .frontend = frontend, .nfrontends = hook.url ? 2 : 1,
 		.stop = stop_request, .user = cmd, .say = say };
@@ -390,7 +394,7 @@ const struct hd_verb hd_verb_serve = {
 	.opts = HD_OPTS(HD_OPT_SOCKET, HD_OPT_CHECK, HD_OPT_POOLS, HD_OPT_LAUNCH, HD_OPT_LENT_NODES,
 		HD_OPT_NO_PILOTS, HD_OPT_LENT_FROM, HD_OPT_LENT_AS, HD_OPT_LENT_FOR, HD_OPT_LENT_IDLE,
 			HD_OPT_LENT_EXTRA,
-			HD_OPT_SCHED_POLICY, HD_OPT_ROUND,
+			HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_LEASE,
 		HD_OPT_SWITCHING, HD_OPT_HTTP, HD_OPT_WEBHOOK, HD_OPT_DRAIN, HD_OPT_REPLACE, HD_OPT_BACKUP,
 		HD_OPT_RESTORE,
 		HD_OPT_JOB, HD_OPT_GOING, HD_OPT_WAIT_UP, HD_OPT_WORKERS, HD_OPT_LISTEN,
