@@ -6,7 +6,7 @@
 . "$(dirname "$0")/program.sh"
 [ "$(id -u)" = 0 ] || { echo "skip: not root: no process can be started as another account"; exit 77; }
 command -v setpriv >/dev/null || { echo "skip: no setpriv"; exit 77; }
-ada=54321 bob=54322 eve=54323 op=54324         # accounts without names: numbers that this machine has not
+ada=54321 bob=54322 eve=54323 op=54324 lea=54325   # accounts without names: numbers that are free
 chmod 711 "$work"                              # users get through, to nothing but what is theirs
 cat >job.yaml <<END
 job: {name: tiny, seed: 3, steps: 40}
@@ -19,18 +19,23 @@ END
 chmod 644 job.yaml
 dir=$work/d
 mkdir -m 700 d homes
-for u in $ada $bob $eve $op; do mkdir -m 700 homes/$u; cp job.yaml homes/$u/; chown -R $u:$u homes/$u; done
+for u in $ada $bob $eve $op $lea; do
+	mkdir -m 700 homes/$u; cp job.yaml homes/$u/; chown -R $u:$u homes/$u
+done
 chmod 711 homes
 cat >d/users.yaml <<END
 accounts:
-  red: {weight: 3, devices: 1}
+  red: {parent: lab, weight: 3, devices: 1}
+  lab: {running: 9}
   blue: {queued: 1}
+  side:
 groups:
   few: {running: 1}
 users:
-  ada: {uid: $ada, account: red}
+  ada: {uid: $ada, accounts: [red, side]}
   bob: {uid: $bob, account: blue, groups: [few], priority: 2}
   op: {uid: $op, role: operator}
+  lea: {uid: $lea, account: blue, operates: [lab]}
 END
 as() { local u=$1; shift; (cd "homes/$u" && exec setpriv --reuid "$u" --regid "$u" --clear-groups env -i \
 	PATH="$PATH" HOME="$work/homes/$u" NO_COLOR=1 "$@"); }
@@ -48,7 +53,7 @@ serve()
 field() { python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"; }
 
 expect 0 heddle serve --dir "$dir" --check
-says '3 users, 2 accounts, 1 groups'
+says '4 users, 4 accounts, 1 groups'
 echo "users: {ada: {acount: red}}" >bad.yaml; mkdir -p bad; mv bad.yaml bad/users.yaml
 expect 3 heddle serve --dir bad --check
 says 'did you mean account?'
@@ -185,6 +190,48 @@ says 'has 1 jobs that wait and may have 1'
 must 0 $ada cancel "$a1"
 runs2() { run_as $ada jobs --state running --json && grep -q "\"id\":$a2," out; }
 await runs2 || failed "with the first job gone the second does not run: $(run_as $ada explain "$a2"; cat out)"
+# Of two accounts: the first one's quota is used up, the other's is not; a third one is refused.
+must 0 $ada submit job.yaml $long --name other --account side; a3=$(cat out)
+must 0 $ada explain "$a3"
+grep -q QUOTA out && failed "a job for the other account waits for the first one's quota: $(cat out)"
+must 0 $ada jobs --json
+grep -q "\"id\":$a3,.*\"account\":\"side\"" out || failed "its account: $(cat out)"
+for account in blue lab nothing; do
+	must 2 $ada submit job.yaml --account $account
+	says "ACCOUNT: user ada is in no account \"$account\"; it is in: red, side"
+	must 2 $ada submit job.yaml -s job.account=$account
+	says "is in no account \"$account\""
+done
+# lea operates lab: red's jobs, which count below it, but neither blue's nor ada's other one
+must 0 $lea jobs --json
+grep -q "\"id\":$a2," out && ! grep -qE "\"id\":($b|$a3)," out ||
+	failed "what the operator of lab sees: $(cat out)"
+must 0 $lea explain next
+says "job $a2 (next)"
+must 0 $lea prio "$a2" 2
+for what in "explain $a3" "cancel $a3" "explain $b" "prio $b 1"; do must 3 $lea $what; done
+must 11 $lea drain a-0 --reason fans
+must 2 $lea submit job.yaml --account red
+must 0 $lea user show
+says 'operates: lab'
+must 0 $ada user show
+says 'accounts: red, side'
+must 2 $op submit job.yaml --account red
+says 'user op is in no account "red", and in no other'
+must 0 $ada cancel "$a3"
+must 0 $ada status
+grep -qE '^  red +3 +1 +1 ' out && grep -qE '^lab ' out && ! grep -q blue out ||
+	failed "ada's accounts: $(cat out)"
+must 0 $op status
+grep -qE '^blue ' out || failed "an operator's accounts: $(cat out)"
+# the tree is another one: a quota above the account holds for jobs that were there before
+sed 's/lab: {running: 9}/lab: {running: 0}/' d/users.yaml >good.yaml
+cp good.yaml d/users.yaml
+stops() { run_as $ada explain "$a2" && grep -q 'account lab may have 0 jobs' out; }
+await stops || failed "the quota of an account above does not hold: $(cat out; tail -n 3 serve.err)"
+sed 's/lab: {running: 0}/lab: {running: 9}/' good.yaml >d/users.yaml
+await runs2 || failed "with room above it the job does not go on: $(run_as $ada explain "$a2"; cat out)"
+passed "a job counts to one of its user's accounts, and to those above it"
 passed "quotas hold where devices are given out and where jobs are handed in, and say which"
 
 # ---- roles, tokens, the file meanwhile ----
@@ -328,11 +375,14 @@ lines = [json.loads(l) for l in open(sys.argv[1])]
 ada, bob, op = map(int, sys.argv[2:])
 def has(**want):
     return any(all(l.get(k) == v for k, v in want.items()) for l in lines)
-assert has(uid=ada, user="ada", what="submit", status=200)
+assert has(uid=ada, user="ada", what="submit", account="red", status=200)
+assert has(uid=ada, user="ada", what="submit", account="side", status=200)
+assert has(uid=ada, user="ada", what="submit", account="blue", status=400), "ada tried for blue"
 assert has(uid=bob, user="bob", what="submit", status=200)
 assert has(uid=bob, what="cancel", status=404), "bob tried to end ada's job"
 assert has(uid=op, user="op", what="prio", status=200)
 assert has(uid=bob, what="prio", status=400)
+assert has(user="lea", what="prio", status=200) and has(user="lea", what="cancel", status=404)
 END
 for u in $ada $bob; do
 	run_as $u jobs --json

@@ -180,6 +180,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(ARRAY,       0,   "array",         TEXT,   "0-9[%K]", "a job for each index, at most K at once; {index} in -s and --name is the task's") \
 	X(TIME,        0,   "time",          TEXT,   "T",       "of running, as 45min, 12h: at its end the job commits and ends") \
 	X(OF_PARTITION, 0,  "partition",     TEXT,   "NAME",    "whose devices it is given (the scheduler's default)") \
+	X(OF_ACCOUNT,  0,   "account",       TEXT,   "NAME",    "which of its user's accounts it counts to (job.account, or the first)") \
 	X(EXPECT,      0,   "expect",        TEXT,   "T",       "how long it would run on its fastest type: a guess for policies") \
 	X(REASON,      0,   "reason",        TEXT,   "TEXT",    "why, a line for people")                           \
 	X(WINDOW_FOR,  0,   "for",           TEXT,   "T",       "how long it lasts, as 90s, 45min, 12h or 3d")      \

@@ -28,6 +28,7 @@
 #define WINDOWS(...) HD_FIELDS_ROW(struct hd_answer_windows, __VA_ARGS__)
 #define LENT(...) HD_FIELDS_ROW(struct hd_answer_lent, __VA_ARGS__)
 #define PARTITION(...) HD_FIELDS_ROW(struct hd_answer_partition, __VA_ARGS__)
+#define ACCOUNT(...) HD_FIELDS_ROW(struct hd_answer_account, __VA_ARGS__)
 #define STATUS(...) HD_FIELDS_ROW(struct hd_answer_status, __VA_ARGS__)
 #define POOL(...) HD_FIELDS_ROW(struct hd_answer_pool, __VA_ARGS__)
 #define DEVICE(...) HD_FIELDS_ROW(struct hd_answer_device, __VA_ARGS__)
@@ -75,6 +76,7 @@ static const struct hd_fields_row window_rows[] = { HD_ANSWER_WINDOW(WINDOW) };
 static const struct hd_fields_row windows_rows[] = { HD_ANSWER_WINDOWS(WINDOWS) };
 static const struct hd_fields_row lent_rows[] = { HD_ANSWER_LENT(LENT) };
 static const struct hd_fields_row partition_rows[] = { HD_ANSWER_PARTITION(PARTITION) };
+static const struct hd_fields_row account_rows[] = { HD_ANSWER_ACCOUNT(ACCOUNT) };
 static const struct hd_fields_row status_rows[] = { HD_ANSWER_STATUS(STATUS) };
 static const struct hd_fields_row pool_rows[] = { HD_ANSWER_POOL(POOL) };
 static const struct hd_fields_row device_rows[] = { HD_ANSWER_DEVICE(DEVICE) };

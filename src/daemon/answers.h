@@ -52,6 +52,8 @@
 		"else nan")                                                                                 \
 	X(const char *, partition, .may_lack = true,                                                        \
 		.about = "the partition whose devices it is given; empty: there are none")                  \
+	X(const char *, account, .may_lack = true, .head = "account", .width = 10,                          \
+		.about = "the account whose quotas and share it counts in; empty: none")                    \
 	X(const char *, why, .about = "why it is in that state, a sentence; may be empty", .head = "why")
 
 #define HD_ANSWER_RATE(X)                                                                                   \
@@ -83,6 +85,7 @@
 	X(const char *, state, .about = "as of a job")                                                      \
 	X(int64_t, tasks, .may_lack = true,                                                                 \
 		.about = "of its array: they have the numbers from id on; 0: it is no array")               \
+	X(const char *, account, .may_lack = true, .about = "that it counts to; empty: none")               \
 	X(const char *, why, .may_lack = true,                                                              \
 		.about = "why it cannot run as things are; empty: it can")
 
@@ -251,6 +254,23 @@
 	X(const char *, limits, .about = "of a job, a user, all together, and whose jobs; empty: none",      \
 		.head = "limits", .width = 30)
 
+/* An account of users.yaml, with all those below it. */
+#define HD_ANSWER_ACCOUNT(X)                                                                                \
+	X(const char *, name, .about = "its name", .head = "account", .width = 20)                          \
+	X(const char *, parent, .about = "the account that it lies below; empty: none")                     \
+	X(int64_t, level, .about = "how many lie above it")                                                 \
+	X(double, weight, .about = "among the accounts of its parent, and jobs there", .head = "weight",    \
+		.width = 8)                                                                                 \
+	X(int64_t, devices, .about = "held by its jobs and those of accounts below it", .head = "devices",  \
+		.width = 8)                                                                                 \
+	X(double, devices_most, .about = "that these may hold at once; -1: any", .head = "most",            \
+		.width = 6)                                                                                 \
+	X(int64_t, running, .about = "jobs with devices", .head = "running", .width = 8)                    \
+	X(double, running_most, .about = "that may have some at once; -1: any", .head = "most", .width = 6) \
+	X(int64_t, waiting, .about = "jobs without", .head = "waiting", .width = 8)                         \
+	X(double, queued_most, .about = "that may wait when another comes; -1: any", .head = "most",        \
+		.width = 6)
+
 #define HD_ANSWER_STATUS(X)                                                                                 \
 	X(int64_t, pid, .about = "the daemon's process")                                                    \
 	X(const char *, dir, .about = "its folder")                                                         \
@@ -276,7 +296,10 @@
 	X(struct hd_fields_list, partitions, .of = &hd_answer_partition_fields, .may_lack = true,           \
 		.about = "in the order in which they take devices")                                         \
 	X(const char *, partitions_wrong, .may_lack = true,                                                 \
-		.about = "what is wrong with partitions.yaml since it was read; empty: nothing")
+		.about = "what is wrong with partitions.yaml since it was read; empty: nothing")            \
+	X(struct hd_fields_list, accounts, .of = &hd_answer_account_fields, .may_lack = true,               \
+		.about = "each before those below it, 1,000 at most; to a user its own, those above, "       \
+		"those that it operates")
 
 #define HD_ANSWER_POOL(X)                                                                                   \
 	X(const char *, type, .about = "of devices")                                                        \
@@ -389,8 +412,12 @@
 	X(int64_t, uid, .negative = true, .about = "its account's number; -1: it has none here")            \
 	X(const char *, role, .about = "user, operator or admin")                                           \
 	X(bool, owner, .about = "the scheduler is its: no quota holds")                                     \
-	X(const char *, account, .about = "that it shares by; empty: none")                                 \
-	X(struct hd_fields_list, quotas, .of = &hd_answer_quota_fields, .about = "that hold for its jobs")  \
+	X(const char *, account, .about = "that its jobs count to if they name none; empty: none")          \
+	X(struct hd_fields_texts, accounts, .may_lack = true, .about = "that its jobs may name")            \
+	X(struct hd_fields_texts, operates, .may_lack = true,                                               \
+		.about = "accounts of whose jobs it may what an operator may; and of those below")          \
+	X(struct hd_fields_list, quotas, .of = &hd_answer_quota_fields,                                     \
+		.about = "that hold for its jobs: its own, of its accounts, of those above, of its groups") \
 	X(const char *, wrong, .about = "what is wrong with users.yaml since it was read; empty: nothing")
 
 #define HD_ANSWER_TOKEN(X)                                                                                  \
@@ -441,6 +468,7 @@
 	X(windows,             HD_ANSWER_WINDOWS,    "drains, maintenance and reservations")               \
 	X(lent,                HD_ANSWER_LENT,       "nodes that a batch system lends")                     \
 	X(partition,           HD_ANSWER_PARTITION,  "devices of a name, and jobs that are given them")     \
+	X(account,             HD_ANSWER_ACCOUNT,    "an account, with those below it")                     \
 	X(status,              HD_ANSWER_STATUS,     "the cluster at a glance")                             \
 	X(pool,                HD_ANSWER_POOL,       "a pool")                                              \
 	X(device,              HD_ANSWER_DEVICE,     "a device")                                            \

@@ -13,13 +13,13 @@
 	"\"rate\":724.1200348936667,\"submitted_s\":2.9701122040000003,\"started_s\":2.991546671," \
 	"\"ended_s\":-1,\"deadline_s\":-1,\"exit\":-1,\"held\":true,\"array\":7," \
 	"\"index\":2,\"after\":\"5:ok:met\",\"limit_s\":3600,\"expected_s\":60,\"took_s\":1.5," \
-	"\"expected_error\":\"nan\",\"partition\":\"day\",\"why\":\"\""
+	"\"expected_error\":\"nan\",\"partition\":\"day\",\"account\":\"red\",\"why\":\"\""
 static const struct hd_answer_job running = { .id = 1, .name = "a", .user = "", .state = "running",
 	.step = 3433, .steps = 200000, .priority = 1, .scale = 1, .devices_n = 1, .type = "fast",
 	.rate = 724.1200348936667, .submitted_s = 2.9701122040000003, .started_s = 2.991546671,
 	.ended_s = -1, .deadline_s = -1, .exit = -1, .held = true,
 	.array = 7, .index = 2, .after = "5:ok:met", .limit_s = 3600, .expected_s = 60, .took_s = 1.5,
-	.expected_error = NAN, .partition = "day", .why = "" };
+	.expected_error = NAN, .partition = "day", .account = "red", .why = "" };
 
 static void jobs_are_written_as_before(void **state)
 {
@@ -40,8 +40,9 @@ static void jobs_are_written_as_before(void **state)
 		.devices = { devices, 1 }, .lease = "held", .rates = { .at = rates, .n = 2 }, .leases = 1,
 		.run = "/tmp/d/runs/1-tiny", .digest = "", .paid = { 36, 9, { 1, 2, 3, 4, 5, 6, 7, 8 } });
 	CHECK_ANSWER(submitted, "{\"id\":4,\"name\":\"made-up\",\"run\":\"/tmp/d/runs/4-made-up\","
-		"\"state\":\"queued\",\"tasks\":3,\"why\":\"\"}", .tasks = 3, .id = 4, .name = "made-up",
-		.run = "/tmp/d/runs/4-made-up", .state = "queued", .why = "");
+		"\"state\":\"queued\",\"tasks\":3,\"account\":\"red\",\"why\":\"\"}", .tasks = 3, .id = 4,
+		.name = "made-up", .account = "red", .run = "/tmp/d/runs/4-made-up", .state = "queued",
+		.why = "");
 	CHECK_ANSWER(state, "{\"id\":3,\"state\":\"cancelled\",\"tasks\":1}", .id = 3, .state =
 		"cancelled", .tasks = 1);
 	CHECK_ANSWER(priority, "{\"id\":2,\"priority\":2.5}", .id = 2, .priority = 2.5);
@@ -76,6 +77,7 @@ static void the_cluster_is_written_as_before(void **state)
 	static const struct hd_answer_type types[] = { { "fast", 1, 1, 0, 0, 0, 1 },
 		{ "slow", 1, 1, 0, 0, 0, 0.5 } };
 	static const struct hd_answer_partition day = { "day", true, 2, "night", 3, 1, 1, 1, 4, "60 s" };
+	static const struct hd_answer_account red = { "red", "lab", 1, 2.5, 3, 4, 1, -1, 7, 20 };
 	static const struct hd_answer_pool pools[] = {
 		{ "slow", 1, 0.5, 0, "CPU quota (control group, version 1)" } };
 	static const struct hd_answer_device devices[] = { { 1, "slow-0", "slow", "busy", 2, "fans",
@@ -96,13 +98,15 @@ static void the_cluster_is_written_as_before(void **state)
 		"\"why\":\"Resources (1)\"}],\"partitions\":[{\"name\":\"day\",\"standard\":true,"
 		"\"priority\":2,"
 		"\"preempt\":\"night\",\"devices\":3,\"busy\":1,\"free\":1,\"running\":1,\"waiting\":4,"
-		"\"limits\":\"60 s\"}],\"partitions_wrong\":\"\"}", .pid = 7172, .lent = { .at = lent, .n =
-			1 },
+		"\"limits\":\"60 s\"}],\"partitions_wrong\":\"\",\"accounts\":[{\"name\":\"red\","
+		"\"parent\":\"lab\",\"level\":1,\"weight\":2.5,\"devices\":3,\"devices_most\":4,"
+		"\"running\":1,\"running_most\":-1,\"waiting\":7,\"queued_most\":20}]}", .pid = 7172,
+		.lent = { .at = lent, .n = 1 },
 		.dir = "/tmp/d", .policy = "fifo", .asked_s = -1, .late = "", .round_s = 1,
 		.now_s = 8.436666758000001, .boundary_s = 8.970112204, .counts = { counts, 7 },
 		.types = { .at = types, .n = 2 }, .running = { .at = &running, .n = 1 },
 		.slow = { .at = &host, .n = 1 }, .partitions = { .at = &day, .n = 1 },
-		.partitions_wrong = "");
+		.partitions_wrong = "", .accounts = { .at = &red, .n = 1 });
 	CHECK_ANSWER(hosts, "{\"hosts\":[" SLOW "],\"left_out\":3}", .hosts = { .at = &host, .n = 1 },
 		.left_out = 3);
 	CHECK_ANSWER(pools, "{\"pools\":[{\"type\":\"slow\",\"devices\":1,\"speed\":0.5,\"price_usd_h\":0,"

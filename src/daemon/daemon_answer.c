@@ -96,6 +96,7 @@ static struct hd_answer_job job_of(const struct hd_daemon *d, const struct hd_jo
 		.took_s = took_s,
 		.expected_error = expect_s > 0 && row->state == HD_DISPATCH_DONE ? took_s / expect_s - 1 :
 			NAN,
+		.account = now ? now->entity.name : card->account,
 		.why = why_of(d, row, lease, texts) };
 }
 
@@ -109,7 +110,7 @@ enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, cons
 		return hd_fail(diag, HD_E_INVAL, "\"%s\" says which: its id or its name", key);
 	if (hd_json_kind(job) == HD_JSON_TEXT) {
 		enum hd_err err = hd_json_as_text(job, &name, diag);
-		return err ? err : hd_jobs_by_name_of(d->jobs, daemon_sees(d), name, id, diag);
+		return err ? err : daemon_find_name(d, name, id, diag);
 	}
 	enum hd_err err = hd_json_as_u64(job, INT64_MAX, id, diag);
 	return err || daemon_may_of_job(d, *id) ? err :
@@ -172,6 +173,7 @@ static enum hd_err put_submitted(struct hd_daemon *d, uint64_t id, struct hd_jso
 		return err;
 	hd_fields_put(&hd_answer_submitted_fields, 0, &(struct hd_answer_submitted){ .id = (int64_t)id,
 		.name = card.name, .run = card.run, .state = state_of(&row, &lease), .tasks = tasks.tasks,
+		.account = card.account,
 		.why = why_of(d, &row, &lease, &texts) }, w);
 	return HD_OK;
 }
@@ -268,7 +270,7 @@ static enum hd_err list_one(void *user, const struct hd_jobs_card *card, const s
 	struct listing *l = user;
 
 	(void)diag;
-	if ((l->state && strcmp(l->state, state_of(row, lease)) != 0) || !daemon_may_of(l->d, card->uid) ||
+	if ((l->state && strcmp(l->state, state_of(row, lease)) != 0) || !daemon_may_of_card(l->d, card) ||
 		card->id <= (uint64_t)l->after)
 		return HD_OK;
 	if (!l->left) {
@@ -297,7 +299,7 @@ static void fill_jobs(void *user, struct hd_json_writer *w)
 
 	l->w = w;
 	l->err = l->ids ? daemon_each_of(l->d, l->ids, HD_ANSWER_LIMIT, list_one, l, l->diag) :
-		hd_jobs_list_of(l->d->jobs, daemon_sees(l->d), !l->state ? NULL :
+		hd_jobs_list_of(l->d->jobs, daemon_looks_at(l->d), !l->state ? NULL :
 		state_number(l->state) < 4 ? "live" : l->state,
 		(uint64_t)l->after, UINT32_MAX, list_one, l, l->diag);
 	if (l->err == HD_E_NOSPACE)
@@ -636,7 +638,8 @@ ANSWER(status)
 		.windows = { .fill = daemon_fill_windows, .user = d },
 		.lent = { .fill = daemon_fill_lent, .user = d },
 		.partitions = { .fill = daemon_fill_partitions, .user = d },
-		.partitions_wrong = daemon_partitions_wrong(d) }, w);
+		.partitions_wrong = daemon_partitions_wrong(d),
+		.accounts = { .fill = daemon_fill_accounts, .user = d } }, w);
 	return running.err;
 }
 
@@ -821,8 +824,10 @@ static void fill_events(void *user, struct hd_json_writer *w)
 {
 	struct event_page *p = user;
 
-	p->err = hd_jobs_events_of(p->d->jobs, daemon_sees(p->d), daemon_sees_cluster(p->d),
-		(uint64_t)p->after, (uint32_t)p->limit, p->job, put_event, w, p->diag);
+	/* which job it may ask about was looked at; of all jobs, those of its own */
+	p->err = hd_jobs_events_of(p->d->jobs, p->job ? HD_NO_UID : daemon_sees(p->d),
+		daemon_sees_cluster(p->d), (uint64_t)p->after, (uint32_t)p->limit, p->job, put_event, w,
+		p->diag);
 }
 
 ANSWER(events)

@@ -283,9 +283,14 @@ HD_MUST_USE enum hd_err daemon_identify(void *self, const struct hd_credential *
 /* Whether the question at hand may be about the jobs of that account, or about that job. */
 bool daemon_may_of(const struct hd_daemon *d, uint32_t uid);
 bool daemon_may_of_job(const struct hd_daemon *d, uint64_t job);
+bool daemon_may_of_card(const struct hd_daemon *d, const struct hd_jobs_card *card);
+HD_MUST_USE enum hd_err daemon_find_name(struct hd_daemon *d, const char *name, uint64_t *id,
+	struct hd_diag *diag);
 bool daemon_may_see(void *d, uint64_t job);       /* the same, for texts of the machine */
 /* For lists: HD_NO_UID, or the one account that the caller sees. */
 uint32_t daemon_sees(const struct hd_daemon *d);
+/* For lists whose rows are looked at one by one, by daemon_may_of_card: the same, or more. */
+uint32_t daemon_looks_at(const struct hd_daemon *d);
 /* Whether it sees events of no job: which token was made for which user, what is wrong with the file. */
 bool daemon_sees_cluster(const struct hd_daemon *d);
 /* Whose the job will be: the caller, or the one that an admin names. */
@@ -299,7 +304,13 @@ HD_MUST_USE enum hd_err daemon_check_quota(struct hd_daemon *d, const struct hd_
 	const struct hd_dispatch_job *row, uint32_t before, struct hd_diag *diag);
 HD_MUST_USE enum hd_err daemon_check_priority(struct hd_daemon *d, const struct hd_jobs_card *card,
 	double weight, struct hd_diag *diag);
-/* Quotas and account of a job as the file has them now, for the machine. */
+/* The account that an order or its job names, or the first of its user, on the card. */
+HD_MUST_USE enum hd_err daemon_read_account(const struct hd_daemon *d, const struct hd_json *ask,
+	const struct hd_job *job, struct hd_jobs_card *card, struct hd_diag *diag);
+/* What the accounts have that the caller may see (daemon_accounts.c). */
+void daemon_fill_accounts(void *d, struct hd_json_writer *w);
+const struct hd_users *daemon_users_now(const struct hd_daemon *d);        /* NULL: it has none */
+/* Quotas and accounts of a job as the file has them now, for the machine. */
 void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card,
 	struct hd_dispatch_job *row);
 /* Of the user of a job (daemon_users.c); owner: it has none, by users.h, rule 2. */

@@ -251,7 +251,7 @@ enum hd_err daemon_check_partition(const struct hd_daemon *d, const struct hd_jo
 	if (!p)
 		return no_partition(&d->partitions->now, card->partition, diag);
 	if (!owner && !hd_partition_admits(p, limit, n))
-		return hd_fail(diag, HD_E_REFUSED, "PARTITION: %s is for %s%s, and %.64s is none of these",
+		return hd_fail(diag, HD_E_INVAL, "PARTITION: %s is for %s%s, and %.64s is none of these",
 			p->is.name, p->admits[0], p->nadmits > 1 ? " and others" : "", card->user);
 	if (p->time_s > 0 && row->terms.limit_s > p->time_s)
 		return hd_fail(diag, HD_E_INVAL, "PARTITION: a job of %s runs for at most %g s, and this one "

@@ -219,9 +219,30 @@ bool daemon_may_of(const struct hd_daemon *d, uint32_t uid)
 	return !d->users || !d->by || hd_caller_may_of(d->by, d->what, NULL, uid);
 }
 
+static uint32_t limits_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
+	struct hd_users_limit limit[HD_USERS_LIMITS], uint32_t *account);
+
+bool daemon_may_of_card(const struct hd_daemon *d, const struct hd_jobs_card *card)
+{
+	struct hd_users_limit limit[HD_USERS_LIMITS];
+	uint32_t account;
+
+	if (daemon_may_of(d, card->uid))
+		return true;
+	if (!hd_caller_may_operate(d->by, d->what, NULL))
+		return false;
+	(void)limits_of(d, card, limit, &account);
+	return hd_users_operates(&d->users->now, d->by->uid, account);
+}
+
 bool daemon_may_of_job(const struct hd_daemon *d, uint64_t job)
 {
-	return !d->users || !d->by || d->by->owner || !job || daemon_may_of(d, hd_jobs_owner(d->jobs, job));
+	struct hd_jobs_card card;
+
+	if (!d->users || !d->by || d->by->owner || !job || daemon_may_of(d, hd_jobs_owner(d->jobs, job)))
+		return true;
+	return d->by->operates && !hd_jobs_get(d->jobs, job, &card, NULL, NULL, NULL) &&
+		daemon_may_of_card(d, &card);
 }
 
 bool daemon_may_see(void *d, uint64_t job) { return daemon_may_of_job(d, job); }
@@ -232,12 +253,32 @@ bool daemon_sees_cluster(const struct hd_daemon *d)
 	return !d->users || !d->by || d->by->role >= hd_right_to(d->what, NULL).all;
 }
 
+/* The job of that name: its own, or else the youngest that it may ask about. */
+enum hd_err daemon_find_name(struct hd_daemon *d, const char *name, uint64_t *id, struct hd_diag *diag)
+{
+	const uint32_t uid = daemon_sees(d);
+	uint64_t youngest = 0;
+
+	if (uid == HD_NO_UID || !hd_caller_may_operate(d->by, d->what, NULL) ||
+		!hd_jobs_by_name_of(d->jobs, uid, name, id, NULL))
+		return hd_jobs_by_name_of(d->jobs, uid, name, id, diag);
+	if (hd_jobs_by_name(d->jobs, name, &youngest, NULL) || !daemon_may_of_job(d, youngest))
+		return hd_jobs_by_name_of(d->jobs, uid, name, id, diag);
+	*id = youngest;
+	return HD_OK;
+}
+
 /* Without a number it owns none: one that no job has. */
 uint32_t daemon_sees(const struct hd_daemon *d)
 {
 	if (daemon_may_of(d, HD_NO_UID))
 		return HD_NO_UID;
 	return d->by->uid == HD_NO_UID ? HD_NO_UID - 1 : d->by->uid;
+}
+
+uint32_t daemon_looks_at(const struct hd_daemon *d)
+{
+	return d->users && d->by && hd_caller_may_operate(d->by, d->what, NULL) ? HD_NO_UID : daemon_sees(d);
 }
 
 /* ---- a job's user ---- */
@@ -389,13 +430,18 @@ enum hd_err daemon_run_end(struct hd_daemon *d, const struct watch *w, struct hd
 
 /* ---- quotas ---- */
 
+/* users.h, rule 2; also of a job from before there were users. */
+static bool is_owners(const struct hd_jobs_card *card)
+{
+	return card->uid == HD_NO_UID || card->uid == 0 || card->uid == hd_account_self();
+}
+
 static uint32_t limits_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
 	struct hd_users_limit limit[HD_USERS_LIMITS], uint32_t *account)
 {
-	bool owner = !d->users || card->uid == HD_NO_UID || card->uid == 0 || card->uid == hd_account_self();
-
 	*account = HD_USERS_NONE;
-	return owner ? 0 : hd_users_limits(&d->users->now, card->uid, card->user, false, limit, account);
+	return !d->users ? 0 : hd_users_limits(&d->users->now, card->uid, card->user, is_owners(card),
+		card->account, limit, account);
 }
 
 uint32_t daemon_limits_of(const struct hd_daemon *d, const struct hd_jobs_card *card,
@@ -403,11 +449,19 @@ uint32_t daemon_limits_of(const struct hd_daemon *d, const struct hd_jobs_card *
 {
 	uint32_t account, n = limits_of(d, card, limit, &account);
 
-	*owner = !d->users || card->uid == HD_NO_UID || card->uid == 0 || card->uid == hd_account_self();
+	*owner = !d->users || is_owners(card);
 	return n;
 }
 
 static uint32_t whole(double most) { return isfinite(most) ? (uint32_t)most : UINT32_MAX; }
+
+static struct hd_dispatch_entity entity_of(const struct hd_users_account *a)
+{
+	struct hd_dispatch_entity e = { .weight = a->weight, .fifo = a->fifo };
+
+	snprintf(e.name, sizeof e.name, "%.64s", a->name);
+	return e;
+}
 
 void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card, struct hd_dispatch_job *row)
 {
@@ -422,11 +476,36 @@ void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card
 		snprintf(row->limit[i].name, sizeof row->limit[i].name, "%.100s", limit[i].name);
 	}
 	row->entity = (struct hd_dispatch_entity){ .name = "" };
+	row->nwithin = 0;
 	if (account == HD_USERS_NONE)
 		return;
-	const struct hd_users_account *a = &d->users->now.account[account];
-	row->entity = (struct hd_dispatch_entity){ .weight = a->weight, .fifo = a->fifo };
-	snprintf(row->entity.name, sizeof row->entity.name, "%.64s", a->name);
+	const struct hd_users_account *of = d->users->now.account;
+	row->entity = entity_of(&of[account]);
+	row->nwithin = of[account].level;
+	for (uint32_t i = row->nwithin, at = account; i--;) {
+		at = of[at].parent;
+		row->within[i] = entity_of(&of[at]);
+	}
+}
+
+enum hd_err daemon_read_account(const struct hd_daemon *d, const struct hd_json *ask,
+	const struct hd_job *job, struct hd_jobs_card *card, struct hd_diag *diag)
+{
+	const char *name = job->value[HD_JOB_ACCOUNT].is_none ? "" : hd_job_text(job, HD_JOB_ACCOUNT);
+	uint32_t account = HD_USERS_NONE;
+	enum hd_err err = hd_json_find(ask, "account") ? hd_json_get_text(ask, "account", &name, diag) :
+		HD_OK;
+
+	if (!err && *name && !d->users)
+		return hd_fail(diag, HD_E_INVAL, "this scheduler has no accounts (" HD_USERS_FILE "): leave "
+			"account %.64s out", name);
+	if (!err && d->users)
+		err = hd_users_bill(&d->users->now, card->uid, card->user, is_owners(card), name, &account,
+			diag);
+	if (!err && account != HD_USERS_NONE)
+		snprintf(card->account, sizeof card->account, "%.64s",
+			d->users->now.account[account].name);
+	return err;
 }
 
 enum hd_err daemon_check_priority(struct hd_daemon *d, const struct hd_jobs_card *card, double weight,
@@ -499,21 +578,48 @@ enum hd_err daemon_check_quota(struct hd_daemon *d, const struct hd_jobs_card *c
 
 static double shown(double most) { return isfinite(most) ? most : -1; }
 
+/* The user, its accounts and those above them, each once, its groups. */
+enum { ME_QUOTAS = 1 + HD_USERS_ACCOUNTS * HD_USERS_LEVELS + HD_USERS_GROUPS };
+struct me_quotas { uint32_t n; struct hd_users_limit limit[ME_QUOTAS]; };
+
+static void add_quotas(struct me_quotas *to, const struct hd_users_limit *limit, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = 0;
+		while (k < to->n && strcmp(to->limit[k].name, limit[i].name) != 0)
+			k++;
+		if (k == to->n && k < ME_QUOTAS)
+			to->limit[to->n++] = limit[i];
+	}
+}
+
 enum hd_err daemon_show_me(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
 	const struct hd_caller *by = d->by;
+	const struct hd_users_user *u = d->users && !by->owner ? hd_users_of(&d->users->now, by->uid) : NULL;
 	struct hd_users_limit limit[HD_USERS_LIMITS];
-	struct hd_answer_quota quota[HD_USERS_LIMITS];
+	struct hd_answer_quota quota[ME_QUOTAS];
+	const char *names[HD_USERS_ACCOUNTS], *operates[HD_USERS_ACCOUNTS];
+	struct me_quotas all = { .n = 0 };
 	struct hd_jobs_card card = { .uid = by->owner ? HD_NO_UID : by->uid };
-	uint32_t account;
+	uint32_t account, of;
 
 	(void)ask, (void)diag;
 	snprintf(card.user, sizeof card.user, "%s", by->name);
-	uint32_t n = limits_of(d, &card, limit, &account);
-	for (uint32_t i = 0; i < n; i++) {
-		const double *most = limit[i].quota.most;
-		quota[i] = (struct hd_answer_quota){ limit[i].name, shown(most[HD_QUOTA_DEVICES]),
+	if (!u && d->users && !by->owner && d->users->now.others.name)
+		u = &d->users->now.others;
+	add_quotas(&all, limit, limits_of(d, &card, limit, &account));
+	for (uint32_t k = 0; u && k < u->naccounts; k++) {
+		names[k] = d->users->now.account[u->account[k]].name;
+		snprintf(card.account, sizeof card.account, "%.64s", names[k]);
+		add_quotas(&all, limit, limits_of(d, &card, limit, &of));
+	}
+	for (uint32_t k = 0; u && k < u->noperates; k++)
+		operates[k] = d->users->now.account[u->operates[k]].name;
+	for (uint32_t i = 0; i < all.n; i++) {
+		const double *most = all.limit[i].quota.most;
+		quota[i] = (struct hd_answer_quota){ all.limit[i].name, shown(most[HD_QUOTA_DEVICES]),
 			shown(most[HD_QUOTA_RUNNING]), shown(most[HD_QUOTA_QUEUED]),
 			shown(most[HD_QUOTA_PRIORITY]) };
 	}
@@ -521,6 +627,13 @@ enum hd_err daemon_show_me(struct hd_daemon *d, const struct hd_json *ask, struc
 		.uid = by->uid == HD_NO_UID ? -1 : (int64_t)by->uid, .role = hd_role_name(by->role),
 		.owner = by->owner,
 		.account = account == HD_USERS_NONE ? "" : d->users->now.account[account].name,
-		.quotas = { .at = quota, .n = n }, .wrong = d->users ? d->users->wrong : "" }, w);
+		.accounts = { .at = names, .n = u ? u->naccounts : 0 },
+		.operates = { .at = operates, .n = u ? u->noperates : 0 },
+		.quotas = { .at = quota, .n = all.n }, .wrong = d->users ? d->users->wrong : "" }, w);
 	return HD_OK;
+}
+
+const struct hd_users *daemon_users_now(const struct hd_daemon *d)
+{
+	return d->users ? &d->users->now : NULL;
 }

@@ -18,6 +18,7 @@
  *	                    deadline_s?: from now (default: job.deadline), scale?: devices at once (1),
  *	                    min?, max?: devices of an elastic policy (1, virtual nodes),
  *	                    rates?: {TYPE: steps/s on `scale` devices; 0: never there}, user?,
+ *	                    account?: that it counts to (job.account, or the first of its user),
  *	                    held?: bool, after?: [texts "JOB:ok", :any, :fail], array?: "0-9%K" ({index} in
  *	                    set and name is the task's), limit_s?: of running time, expect_s?: a guess of it,
  *	                    key?: a text of at most 64 bytes; the same order with the same key again is

@@ -212,6 +212,8 @@ static void note(struct request *q, const char *method, const struct hd_rest_res
 	hd_json_put_text(&w, "what", q->way.route ? q->way.route->what : "");
 	hd_json_put_text(&w, "method", method);
 	hd_json_put_text(&w, "target", q->target);
+	if (out->account[0])
+		hd_json_put_text(&w, "account", out->account);
 	hd_json_put_i64(&w, "status", out->status);
 	hd_json_put_text(&w, "error", out->err ? hd_err_text(out->err) : "");
 	if (http->denied_more && !q->admitted)

@@ -18,8 +18,9 @@
  *    the page (page.h) have a policy of their own and may be kept, to be asked about again. No CORS header is
  *    ever sent.
  * 5. Each request that changes something leaves a line in `audit`, whatever became of it:
- *    {"t","from","uid","user","what","method","target","status","error"}; uid -1: not known. So does one that
- *    is refused for its credential, of these at most one a second, with how many others there were in
+ *    {"t","from","uid","user","what","method","target","account","status","error"}; uid -1: not known;
+ *    account, if it is of one: of the job that was handed in, or the one that was asked for. So does one
+ *    that is refused for its credential, of these at most one a second, with how many others there were in
  *    `more`. One that cannot be written is counted in `unaudited`.
  * 6. A stream gets the events that the handler answers to "events", as they come: hd_http_changed says that
  *    there are some; a comment goes out when there were none for HD_HTTP_PING_NS. HD_HTTP_STREAMS at once

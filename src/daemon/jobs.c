@@ -41,6 +41,7 @@ const struct hd_db_kind hd_jobs_kind = {
 		" gid INTEGER NOT NULL);"
 		"CREATE INDEX IF NOT EXISTS owned_uid ON owned (uid, job);"
 		"CREATE TABLE IF NOT EXISTS placed (job INTEGER PRIMARY KEY, name TEXT NOT NULL);"
+		"CREATE TABLE IF NOT EXISTS billed (job INTEGER PRIMARY KEY, name TEXT NOT NULL);"
 		"CREATE TABLE IF NOT EXISTS token (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 		" hash TEXT NOT NULL UNIQUE, user TEXT NOT NULL, uid INTEGER NOT NULL,"
 		" made_s REAL NOT NULL, until_s REAL NOT NULL);"
@@ -53,10 +54,10 @@ const struct hd_db_kind hd_jobs_kind = {
 	"j.failures, j.leases, j.exit, j.cancel, j.why, j.rates, l.number, l.epoch, l.state, l.over, " \
 	"l.since_s, l.until_s, l.devices, coalesce(o.hash, ''), t.held, t.timeout, t.ran_s, t.from_s, " \
 	"t.limit_s, t.expect_s, t.array, t.place, t.at_once, t.runs_after, w.uid, w.gid, " \
-	"coalesce(p.name, '') FROM job j " \
+	"coalesce(p.name, ''), coalesce(b.name, '') FROM job j " \
 	"LEFT JOIN lease l ON l.job = j.id LEFT JOIN ordered o ON o.job = j.id " \
 	"LEFT JOIN terms t ON t.job = j.id LEFT JOIN owned w ON w.job = j.id " \
-	"LEFT JOIN placed p ON p.job = j.id "
+	"LEFT JOIN placed p ON p.job = j.id LEFT JOIN billed b ON b.job = j.id "
 #define OF_UID "AND (?4 IS NULL OR w.uid = ?4) "
 
 /*        id          text */
@@ -65,6 +66,7 @@ const struct hd_db_kind hd_jobs_kind = {
 	X(ORDERED,  "INSERT INTO ordered (job, hash) VALUES (?, ?)") \
 	X(OWNED,    "INSERT INTO owned (job, uid, gid) VALUES (?, ?, ?)") \
 	X(PLACED,   "INSERT INTO placed (job, name) VALUES (?, ?)") \
+	X(BILLED,   "INSERT INTO billed (job, name) VALUES (?, ?)") \
 	X(OWNER,    "SELECT uid FROM owned WHERE job = ?") \
 	X(TOKEN,    "INSERT INTO token (hash, user, uid, made_s, until_s) VALUES (?, ?, ?, ?, ?)") \
 	X(TOKEN_OF, "SELECT id, user, made_s, until_s, uid FROM token WHERE hash = ?") \
@@ -231,6 +233,16 @@ uint64_t hd_jobs_last_event(const struct hd_jobs *s) { return s->last_event; }
 static void bind_text(sqlite3_stmt *ask, int at, const char *text) { sqlite3_bind_text(ask, at, text, -1,
 	SQLITE_TRANSIENT); }
 
+static enum hd_err put_name(struct hd_jobs *s, int which, uint64_t job, const char *name,
+	struct hd_diag *diag)
+{
+	if (!*name)
+		return HD_OK;
+	sqlite3_bind_int64(s->ask[which], 1, (int64_t)job);
+	bind_text(s->ask[which], 2, name);
+	return put(s, which, diag);
+}
+
 enum hd_err hd_jobs_put_card(struct hd_jobs *s, const struct hd_jobs_card *card, struct hd_diag *diag)
 {
 	sqlite3_stmt *ask = s->ask[ASK_CARD];
@@ -250,16 +262,11 @@ enum hd_err hd_jobs_put_card(struct hd_jobs *s, const struct hd_jobs_card *card,
 		sqlite3_bind_int64(s->ask[ASK_OWNED], 3, card->gid);
 		err = put(s, ASK_OWNED, diag);
 	}
-	if (!err && card->partition[0]) {
-		sqlite3_bind_int64(s->ask[ASK_PLACED], 1, (int64_t)card->id);
-		bind_text(s->ask[ASK_PLACED], 2, card->partition);
-		err = put(s, ASK_PLACED, diag);
-	}
-	if (err || !card->order[0])
-		return err;
-	sqlite3_bind_int64(s->ask[ASK_ORDERED], 1, (int64_t)card->id);
-	bind_text(s->ask[ASK_ORDERED], 2, card->order);
-	return put(s, ASK_ORDERED, diag);
+	if (!err)
+		err = put_name(s, ASK_PLACED, card->id, card->partition, diag);
+	if (!err)
+		err = put_name(s, ASK_BILLED, card->id, card->account, diag);
+	return err ? err : put_name(s, ASK_ORDERED, card->id, card->order, diag);
 }
 
 static enum hd_err put_terms(struct hd_jobs *s, const struct hd_dispatch_job *r, struct hd_diag *diag)
@@ -434,7 +441,7 @@ static bool state_of(const char *name, enum hd_dispatch_state *state)
 	return false;
 }
 
-/* columns: the first of the lease, the order, the first of the terms, the owner; then the partition */
+/* columns: the first of the lease, the order, the first of the terms, the owner; then partition, account */
 enum { LEASE_AT = 24, ORDER_AT = 31, TERMS_AT = 32, OWNER_AT = 42 };
 
 static enum hd_err read_terms(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_dispatch_job *r,
@@ -476,6 +483,7 @@ static enum hd_err read_job(struct hd_jobs *s, sqlite3_stmt *ask, struct hd_jobs
 	card->uid = owned ? (uint32_t)sqlite3_column_int64(ask, OWNER_AT) : HD_NO_UID;
 	card->gid = owned ? (uint32_t)sqlite3_column_int64(ask, OWNER_AT + 1) : HD_NO_UID;
 	snprintf(card->partition, sizeof card->partition, "%s", text_of(ask, OWNER_AT + 2));
+	snprintf(card->account, sizeof card->account, "%s", text_of(ask, OWNER_AT + 3));
 	if (!state_of(text_of(ask, at++), &r->state))
 		return damaged(s, r->id, "its state", diag);
 	uint32_t *const whole[] = { &r->scale, &r->min, &r->max, &r->nvns };

@@ -37,6 +37,7 @@ struct hd_jobs_card {
 	 * is; of all zeros it is root's */
 	uint32_t uid, gid;
 	char partition[HD_PARTITION_NAME + 1];    /* "": of a scheduler without any */
+	char account[HD_JOBS_NAME + 1];           /* that it was handed in for; "": none (users.h, rule 6) */
 };
 
 /* job 0: of the cluster */

@@ -259,7 +259,7 @@ static const struct hd_db_kind raw = { .id = 0x48444c4a, .version = 2, .name = "
 
 static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted_it(void **state)
 {
-	struct hd_jobs_card card = { .id = 1, .name = "a", .run = "/runs/a", .key = "k",
+	struct hd_jobs_card card = { .id = 1, .name = "a", .run = "/runs/a", .key = "k", .account = "lab",
 		.order = "0123456789abcdef0123456789abcdef" }, got;
 	const struct hd_dispatch_job row = a_row(1);
 	struct hd_db db;
@@ -274,14 +274,16 @@ static void what_was_ordered_with_a_key_is_kept_also_in_a_store_that_never_noted
 	jobs = open_jobs(types, 2);
 	assert_int_equal(hd_jobs_get(jobs, 1, &got, NULL, NULL, NULL), HD_OK);
 	assert_string_equal(got.order, card.order);
+	assert_string_equal(got.account, "lab");
 	hd_jobs_close(jobs);
 
 	assert_int_equal(hd_db_open(&db, path, &raw, NULL), HD_OK);
-	assert_int_equal(hd_db_run(&db, "DROP TABLE ordered", NULL), HD_OK);
+	assert_int_equal(hd_db_run(&db, "DROP TABLE ordered; DROP TABLE billed", NULL), HD_OK);
 	hd_db_close(&db);
 	jobs = open_jobs(types, 2);
 	assert_int_equal(hd_jobs_get(jobs, 1, &got, NULL, NULL, NULL), HD_OK);
 	assert_string_equal(got.order, "");
+	assert_string_equal(got.account, "");
 	assert_string_equal(got.key, "k");
 	hd_jobs_close(jobs);
 }

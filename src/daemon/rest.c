@@ -34,7 +34,7 @@ void hd_rest_refuse(struct hd_rest_response *r, int status, enum hd_err err, con
 	hd_fields_put_object(&hd_answer_error_fields, 0, &(struct hd_answer_error){ .error = sentence,
 		.code = err, .exit = hd_err_exit(err) }, NULL, &w);
 	*r = (struct hd_rest_response){ status, "application/json", NULL, NULL, text.full ? "{}" : text.at,
-		text.full ? 2 : text.len, err };
+		text.full ? 2 : text.len, err, "" };
 }
 
 /* ---- before the body ---- */
@@ -630,7 +630,7 @@ static void give_file(const struct hd_rest_way *way, struct hd_rest_response *re
 	const struct hd_page_file *f = way->file;
 
 	*response = (struct hd_rest_response){ way->known ? 304 : 200, f->type, NULL, f, f->bytes,
-		way->known ? 0 : f->len, HD_OK };
+		way->known ? 0 : f->len, HD_OK, "" };
 }
 
 /* What was answered as JSON, as text. */
@@ -647,6 +647,22 @@ static enum hd_err in_numbers(struct hd_text *text, struct hd_arena *arena, stru
 	if (!err)
 		*text = as_text;
 	return err;
+}
+
+/* Of a job that was taken the one that it counts to; else the one that was asked for, granted or not. */
+static void find_account(const struct hd_rest_way *way, const struct hd_json *ask, struct hd_arena *arena,
+	struct hd_rest_response *response)
+{
+	const struct hd_json *in = ask;
+	const char *name = "";
+
+	if (!way->route->changes)
+		return;
+	if (!response->err && way->route->answer == &hd_answer_submitted_fields &&
+		hd_json_parse(arena, "answer", response->body, response->len, &in, NULL))
+		return;
+	if (in && hd_json_find(in, "account") && !hd_json_get_text(in, "account", &name, NULL))
+		snprintf(response->account, sizeof response->account, "%.64s", name);
 }
 
 void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *way, const char *body,
@@ -669,6 +685,7 @@ void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *w
 	if (!err && way->route->how != HD_REST_SCHEMA && way->route->how != HD_REST_POLICIES &&
 		hd_caller_may(&way->by, way->route->what, ask, &diag)) {
 		hd_rest_refuse(response, 403, HD_E_REFUSED, diag.text, arena);
+		find_account(way, ask, arena, response);
 		return;
 	}
 	if (!err)
@@ -687,5 +704,6 @@ void hd_rest_reply(const struct hd_handler *handler, const struct hd_rest_way *w
 	else
 		*response = (struct hd_rest_response){ 200,
 			numbers ? "text/plain; version=0.0.4; charset=utf-8" : "application/json", NULL, NULL,
-			text.at, text.len, HD_OK };
+			text.at, text.len, HD_OK, "" };
+	find_account(way, ask, arena, response);
 }

@@ -121,6 +121,8 @@ struct hd_rest_response {
 	const char *body;                         /* [len], in the arena */
 	size_t len;
 	enum hd_err err;                          /* what it says; HD_OK: an answer */
+	/* that a job was handed in for, or that the request named; "": none. For the audit log */
+	char account[HD_USERS_NAME + 1];
 };
 
 /* The route that was found, with what stands in path and query. */

@@ -33,6 +33,7 @@ const struct hd_rest_route hd_rest_routes[] = {
 		{ "max", HD_REST_INT, MAY, 1, DEVICES, "most devices under an elastic policy (virtual nodes)" },
 		{ "rates", HD_REST_NUMBERS, MAY, 0, 1e12, "steps/s on `scale` devices by type; 0: never there" },
 		{ "partition", HD_REST_TEXT, MAY, 0, NAME, "whose devices it is given (the default one)" },
+		{ "account", HD_REST_TEXT, MAY, 0, NAME, "which of its user's accounts it counts to (job.account, or the first)" },
 		{ "until", HD_REST_INT, MAY, 1, 1e15, "it is done at this step, before its last one" },
 		{ "held", HD_REST_BOOL, MAY, 0, 0, "true: it runs once it is released" },
 		{ "after", HD_REST_TEXTS, MAY, 0, 0, "JOB:ok, JOB:any, JOB:fail: runs once these are over so" },

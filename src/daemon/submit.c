@@ -467,6 +467,8 @@ static enum hd_err take_job(struct hd_daemon *d, const struct hd_json *ask, cons
 	if (!err)
 		err = daemon_read_row(d, ask, job, row, diag);
 	if (!err)
+		err = daemon_read_account(d, ask, job, card, diag);
+	if (!err)
 		err = daemon_check_quota(d, card, row, task->before, diag);
 	if (!err)
 		err = daemon_read_partition(d, ask, card, diag);

@@ -73,7 +73,7 @@ static enum hd_err read_after(struct hd_daemon *d, const char *text, struct hd_a
 	if (strspn(job, "0123456789") == len)
 		after->job = strtoull(job, NULL, 10);
 	else
-		err = hd_jobs_by_name_of(d->jobs, daemon_sees(d), job, &after->job, diag);
+		err = daemon_find_name(d, job, &after->job, diag);
 	if (!err && !daemon_may_of_job(d, after->job))
 		err = hd_fail(diag, HD_E_NOTFOUND, "there is no job %s", job);
 	if (!err)

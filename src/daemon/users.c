@@ -1,8 +1,10 @@
+#define _GNU_SOURCE                       /* qsort_r */
 #include "daemon/users.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/names.h"
@@ -167,6 +169,9 @@ static enum hd_err account_member(const struct users_reading *r, const struct hd
 {
 	struct hd_users_account *a = to;
 
+	if (!strcmp(n->key, "parent"))            /* read_parents() */
+		return n->kind == HD_YAML_SCALAR ? HD_OK : bad(r, &n->at,
+			"an account has one parent, by name");
 	if (!strcmp(n->key, "weight"))
 		return n->kind == HD_YAML_SCALAR && !hd_num_f64(n->text, 1e-6, 1e6, &a->weight, NULL) ?
 			HD_OK : bad(r, &n->at, "weight is a number from 1e-6 to 1e6");
@@ -177,20 +182,131 @@ static enum hd_err account_member(const struct users_reading *r, const struct hd
 	return known ? HD_OK : bad(r, &n->at, "order is fair (its jobs share) or fifo (one after another)");
 }
 
+/* An account that is named somewhere. */
+static enum hd_err find_account(const struct users_reading *r, const struct hd_yaml_node *n,
+	uint32_t *account)
+{
+	struct hd_near near;
+
+	if (n->kind != HD_YAML_SCALAR)
+		return is_kind(r, n, HD_YAML_SCALAR);
+	*account = hd_users_find_account(r->to, n->text);
+	if (*account != HD_USERS_NONE)
+		return HD_OK;
+	near = hd_near_to(n->text);
+	for (uint32_t i = 0; i < r->to->naccounts; i++)
+		hd_near_offer(&near, r->to->account[i].name);
+	return bad(r, &n->at, "there is no account \"%.64s\"%s%s%s", n->text, near.best ? "; did you mean " :
+		": write it into `accounts`", near.best ? near.best : "", near.best ? "?" : "");
+}
+
+static int by_name(const void *a, const void *b, void *accounts)
+{
+	const struct hd_users_account *of = accounts;
+
+	return strcmp(of[*(const uint32_t *)a].name, of[*(const uint32_t *)b].name);
+}
+
+uint32_t hd_users_find_account(const struct hd_users *users, const char *name)
+{
+	uint32_t low = 0, high = users->naccounts;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		int is = strcmp(users->account[users->named[mid]].name, name);
+		if (!is)
+			return users->named[mid];
+		low = is < 0 ? mid + 1 : low;
+		high = is < 0 ? high : mid;
+	}
+	return HD_USERS_NONE;
+}
+
+/* Once all have names: a parent may stand behind its children. */
+static enum hd_err read_parents(const struct users_reading *r, const struct hd_yaml_node *list,
+	struct hd_users_account *account)
+{
+	enum hd_err err = HD_OK;
+	uint32_t i = 0;
+
+	for (const struct hd_yaml_node *n = list->first; n && !err; n = n->next, i++) {
+		const struct hd_yaml_node *parent = n->kind == HD_YAML_MAP ? hd_yaml_find(n, "parent") : NULL;
+		err = parent ? find_account(r, parent, &account[i].parent) : HD_OK;
+	}
+	i = 0;
+	for (const struct hd_yaml_node *n = list->first; n && !err; n = n->next, i++) {
+		uint32_t at = i;
+		while (account[at].parent != HD_USERS_NONE && account[i].level <= HD_USERS_MOST) {
+			at = account[at].parent;
+			account[i].level++;
+			if (at == i)
+				return bad(r, &n->key_at, "account %s lies below itself: %s is its parent",
+					n->key, account[account[i].parent].name);
+		}
+		/* of a ring that does not hold it, or too far down */
+		if (account[i].level > HD_USERS_MOST)
+			err = bad(r, &n->key_at, "account %s lies below one that lies below itself", n->key);
+		else if (account[i].level >= HD_USERS_LEVELS)
+			err = bad(r, &n->key_at, "account %s has %u accounts above it: at most %d", n->key,
+				account[i].level, HD_USERS_LEVELS - 1);
+	}
+	return err;
+}
+
+/* Each before those below it, in the order of the file. */
+static enum hd_err list_accounts(const struct users_reading *r, const struct hd_users_account *account,
+	uint32_t n)
+{
+	uint32_t *listed = hd_arena_take(r->arena, n + 1, sizeof *listed),
+		*child = hd_arena_take(r->arena, n + 1, sizeof *child),
+		*next = hd_arena_take(r->arena, n + 1, sizeof *next), k = 0;
+
+	if (!listed || !child || !next)
+		return hd_fail(r->diag, HD_E_NOMEM, "no memory for accounts of %.200s", r->file);
+	for (uint32_t i = 0; i <= n; i++)
+		child[i] = HD_USERS_NONE;
+	for (uint32_t i = n; i--;) {              /* n: of those without a parent */
+		uint32_t up = account[i].parent == HD_USERS_NONE ? n : account[i].parent;
+		next[i] = child[up];
+		child[up] = i;
+	}
+	for (uint32_t at = child[n]; at != HD_USERS_NONE;) {
+		listed[k++] = at;
+		if (child[at] != HD_USERS_NONE) {
+			at = child[at];
+			continue;
+		}
+		while (next[at] == HD_USERS_NONE && account[at].parent != HD_USERS_NONE)
+			at = account[at].parent;
+		at = next[at];
+	}
+	r->to->listed = listed;
+	return HD_OK;
+}
+
 static enum hd_err read_accounts(const struct users_reading *r, const struct hd_yaml_node *list)
 {
-	static const char *const names[] = { "weight", "order" };
+	static const char *const names[] = { "weight", "order", "parent" };
 	void *at = NULL;
 	enum hd_err err = begin_list(r, list, sizeof *r->to->account, &at);
 	struct hd_users_account *a = at;
+	uint32_t n = 0, *named = err ? NULL : hd_arena_take(r->arena, list->nchildren + 1u, sizeof *named);
 
-	for (const struct hd_yaml_node *n = err ? NULL : list->first; n && !err; n = n->next, a++) {
-		*a = (struct hd_users_account){ .name = n->key, .weight = 1 };
-		err = read_entry(r, n, &a->quota, account_member, a, names, 2);
-		r->to->naccounts++;
+	if (!err && !named)
+		err = hd_fail(r->diag, HD_E_NOMEM, "no memory for accounts of %.200s", r->file);
+	for (const struct hd_yaml_node *e = err ? NULL : list->first; e && !err; e = e->next, n++) {
+		a[n] = (struct hd_users_account){ .name = e->key, .weight = 1, .parent = HD_USERS_NONE };
+		err = read_entry(r, e, &a[n].quota, account_member, &a[n], names, 3);
+		named[n] = n;
 	}
-	r->to->account = at;
-	return err;
+	if (err)
+		return err;
+	qsort_r(named, n, sizeof *named, by_name, a);
+	r->to->account = a;
+	r->to->named = named;
+	r->to->naccounts = n;
+	err = read_parents(r, list, a);
+	return err ? err : list_accounts(r, a, n);
 }
 
 static enum hd_err read_groups(const struct users_reading *r, const struct hd_yaml_node *list)
@@ -220,23 +336,54 @@ static enum hd_err user_role(const struct users_reading *r, const struct hd_yaml
 	return bad(r, &n->at, "role is user, operator or admin");
 }
 
+/* Accounts of a user, each once. */
+static enum hd_err add_account(const struct users_reading *r, const struct hd_yaml_node *n,
+	uint32_t account[HD_USERS_ACCOUNTS], uint32_t *naccounts)
+{
+	uint32_t at = 0;
+	enum hd_err err = find_account(r, n, &at);
+
+	for (uint32_t k = 0; k < *naccounts && !err; k++)
+		if (account[k] == at)
+			err = bad(r, &n->at, "account %s stands there twice", n->text);
+	if (!err && *naccounts == HD_USERS_ACCOUNTS)
+		err = bad(r, &n->at, "%d accounts at most", HD_USERS_ACCOUNTS);
+	if (!err)
+		account[(*naccounts)++] = at;
+	return err;
+}
+
+static enum hd_err add_accounts(const struct users_reading *r, const struct hd_yaml_node *n,
+	uint32_t account[HD_USERS_ACCOUNTS], uint32_t *naccounts)
+{
+	enum hd_err err = is_kind(r, n, HD_YAML_SEQ);
+
+	for (const struct hd_yaml_node *a = err ? NULL : n->first; a && !err; a = a->next)
+		err = add_account(r, a, account, naccounts);
+	return err;
+}
+
 static enum hd_err user_account(const struct users_reading *r, const struct hd_yaml_node *n, void *to)
 {
 	struct hd_users_user *u = to;
-	struct hd_near near;
 
-	if (n->kind != HD_YAML_SCALAR)
-		return is_kind(r, n, HD_YAML_SCALAR);
-	near = hd_near_to(n->text);
-	for (uint32_t i = 0; i < r->to->naccounts; i++) {
-		hd_near_offer(&near, r->to->account[i].name);
-		if (!strcmp(n->text, r->to->account[i].name)) {
-			u->account = i;
-			return HD_OK;
-		}
-	}
-	return bad(r, &n->at, "there is no account \"%.64s\"%s%s%s", n->text, near.best ? "; did you mean " :
-		": write it into `accounts`", near.best ? near.best : "", near.best ? "?" : "");
+	return u->naccounts ? bad(r, &n->key_at, "give one of account and accounts") :
+		add_account(r, n, u->account, &u->naccounts);
+}
+
+static enum hd_err user_accounts(const struct users_reading *r, const struct hd_yaml_node *n, void *to)
+{
+	struct hd_users_user *u = to;
+
+	return u->naccounts ? bad(r, &n->key_at, "give one of account and accounts") :
+		add_accounts(r, n, u->account, &u->naccounts);
+}
+
+static enum hd_err user_operates(const struct users_reading *r, const struct hd_yaml_node *n, void *to)
+{
+	struct hd_users_user *u = to;
+
+	return add_accounts(r, n, u->operates, &u->noperates);
 }
 
 static enum hd_err user_groups(const struct users_reading *r, const struct hd_yaml_node *n, void *to)
@@ -275,7 +422,8 @@ static enum hd_err user_uid(const struct users_reading *r, const struct hd_yaml_
 
 static const struct { const char *key; enum hd_err (*read)(const struct users_reading *,
 	const struct hd_yaml_node *, void *); } user_members[] = {
-	{ "account", user_account }, { "role", user_role }, { "groups", user_groups }, { "uid", user_uid },
+	{ "account", user_account }, { "accounts", user_accounts }, { "role", user_role }, { "groups", user_groups }, { "uid", user_uid },
+	{ "operates", user_operates },
 };
 enum { NMEMBERS = sizeof user_members / sizeof *user_members };
 
@@ -294,7 +442,7 @@ static enum hd_err read_user(const struct users_reading *r, const struct hd_yaml
 
 	for (size_t i = 0; i < NMEMBERS; i++)
 		names[i] = user_members[i].key;
-	*u = (struct hd_users_user){ .name = n->key, .uid = HD_NO_UID, .account = HD_USERS_NONE };
+	*u = (struct hd_users_user){ .name = n->key, .uid = HD_NO_UID };
 	return read_entry(r, n, &u->quota, user_member, u, names, NMEMBERS);
 }
 
@@ -326,8 +474,9 @@ static enum hd_err read_others(const struct users_reading *r, const struct hd_ya
 	struct hd_users_user *u = &r->to->others;
 	enum hd_err err = read_user(r, n, u);
 
-	if (!err && (u->uid != HD_NO_UID || u->role != HD_ROLE_USER))
-		err = bad(r, &n->at, "`others` have neither a uid nor another role than user");
+	if (!err && (u->uid != HD_NO_UID || u->role != HD_ROLE_USER || u->noperates))
+		err = bad(r, &n->at, "`others` have neither a uid nor another role than user, and operate "
+			"no account");
 	return err;
 }
 
@@ -409,7 +558,7 @@ static struct hd_caller caller_of(const struct hd_users *users, const struct hd_
 	uint32_t gid, const char *name)
 {
 	struct hd_caller c = { .uid = uid, .gid = gid, .role = u->role,
-		.sees_all = users->visible_all || u->role >= HD_ROLE_OPERATOR };
+		.sees_all = users->visible_all || u->role >= HD_ROLE_OPERATOR, .operates = u->noperates > 0 };
 
 	if (*name)
 		snprintf(c.name, sizeof c.name, "%.64s", name);
@@ -426,7 +575,7 @@ static bool is_listed(const struct hd_users *users, const char *name)
 	return false;
 }
 
-static const struct hd_users_user *user_of(const struct hd_users *users, uint32_t uid)
+const struct hd_users_user *hd_users_of(const struct hd_users *users, uint32_t uid)
 {
 	for (uint32_t i = 0; i < users->nusers && uid != HD_NO_UID; i++)
 		if (users->user[i].uid == uid)
@@ -437,7 +586,7 @@ static const struct hd_users_user *user_of(const struct hd_users *users, uint32_
 enum hd_err hd_users_by_uid(const struct hd_users *users, uint32_t uid, uint32_t gid, const char *name,
 	struct hd_caller *caller, struct hd_diag *diag)
 {
-	const struct hd_users_user *u = user_of(users, uid);
+	const struct hd_users_user *u = hd_users_of(users, uid);
 
 	if (!u && !users->others.name)
 		return hd_fail(diag, HD_E_REFUSED,
@@ -509,6 +658,11 @@ bool hd_caller_may_of(const struct hd_caller *caller, const char *what, const st
 	return uid != HD_NO_UID && uid == caller->uid && caller->role >= right.own;
 }
 
+bool hd_caller_may_operate(const struct hd_caller *caller, const char *what, const struct hd_json *ask)
+{
+	return caller->operates && hd_right_to(what, ask).all <= HD_ROLE_OPERATOR;
+}
+
 /* ---- its limits ---- */
 
 static void add_limit(struct hd_users_limit *limit, uint32_t *n, const char *kind, const char *name,
@@ -518,23 +672,93 @@ static void add_limit(struct hd_users_limit *limit, uint32_t *n, const char *kin
 	limit[(*n)++].quota = *quota;
 }
 
-uint32_t hd_users_limits(const struct hd_users *users, uint32_t uid, const char *name, bool owner,
-	struct hd_users_limit limit[HD_USERS_LIMITS], uint32_t *account)
+static const struct hd_users_user *user_or_others(const struct hd_users *users, uint32_t uid)
 {
-	const struct hd_users_user *u = user_of(users, uid);
-	uint32_t n = 0;
+	const struct hd_users_user *u = hd_users_of(users, uid);
 
-	u = u ? u : users->others.name ? &users->others : NULL;
+	return u ? u : users->others.name ? &users->others : NULL;
+}
+
+static bool is_in(const struct hd_users_user *u, uint32_t account)
+{
+	for (uint32_t k = 0; u && k < u->naccounts; k++)
+		if (u->account[k] == account)
+			return true;
+	return false;
+}
+
+bool hd_users_reaches(const struct hd_users *users, uint32_t uid, uint32_t account)
+{
+	const struct hd_users_user *u = user_or_others(users, uid);
+
+	for (uint32_t k = 0; u && k < u->naccounts; k++)
+		for (uint32_t at = u->account[k]; at != HD_USERS_NONE; at = users->account[at].parent)
+			if (at == account)
+				return true;
+	return false;
+}
+
+bool hd_users_operates(const struct hd_users *users, uint32_t uid, uint32_t account)
+{
+	const struct hd_users_user *u = hd_users_of(users, uid);
+
+	for (uint32_t at = account; u && at != HD_USERS_NONE; at = users->account[at].parent)
+		for (uint32_t k = 0; k < u->noperates; k++)
+			if (u->operates[k] == at)
+				return true;
+	return false;
+}
+
+/* What it may name, and no word about what else there is. */
+static enum hd_err not_in(const struct hd_users *users, const struct hd_users_user *u, const char *user,
+	const char *name, struct hd_diag *diag)
+{
+	char all[HD_USERS_ACCOUNTS * (HD_USERS_NAME + 2) + 1] = "";
+	size_t len = 0;
+
+	for (uint32_t k = 0; u && k < u->naccounts; k++)
+		len += (size_t)snprintf(all + len, sizeof all - len, "%s%s", k ? ", " : "",
+			users->account[u->account[k]].name);
+	if (!len)
+		return hd_fail(diag, HD_E_INVAL, "ACCOUNT: user %.64s is in no account \"%.64s\", and in no "
+			"other: leave it out", user, name);
+	return hd_fail(diag, HD_E_INVAL, "ACCOUNT: user %.64s is in no account \"%.64s\"; it is in: %s", user,
+		name, all);
+}
+
+enum hd_err hd_users_bill(const struct hd_users *users, uint32_t uid, const char *user, bool owner,
+	const char *name, uint32_t *account, struct hd_diag *diag)
+{
+	const struct hd_users_user *u = owner ? NULL : user_or_others(users, uid);
+	uint32_t at = *name ? hd_users_find_account(users, name) : u && u->naccounts ? u->account[0] :
+		HD_USERS_NONE;
+
+	if (*name && owner && at == HD_USERS_NONE)
+		return hd_fail(diag, HD_E_INVAL, "there is no account \"%.64s\" in " HD_USERS_FILE, name);
+	if (*name && !owner && (at == HD_USERS_NONE || !is_in(u, at)))
+		return not_in(users, u, user, name, diag);
+	*account = at;
+	return HD_OK;
+}
+
+uint32_t hd_users_limits(const struct hd_users *users, uint32_t uid, const char *name, bool owner,
+	const char *handed_in, struct hd_users_limit limit[HD_USERS_LIMITS], uint32_t *account)
+{
+	const struct hd_users_user *u = owner ? NULL : user_or_others(users, uid);
+	uint32_t n = 0, at = *handed_in ? hd_users_find_account(users, handed_in) : HD_USERS_NONE;
+
 	*account = HD_USERS_NONE;
-	if (owner || !u)
+	if (!owner && !u)
 		return 0;
-	*account = u->account;
+	if (!owner && (at == HD_USERS_NONE || !is_in(u, at)))
+		at = u->naccounts ? u->account[0] : HD_USERS_NONE;
+	*account = at;
 	/* a job that was handed in under another name counts to the name of now */
-	add_limit(limit, &n, "user", u == &users->others ? name : u->name, &u->quota);
-	if (u->account != HD_USERS_NONE)
-		add_limit(limit, &n, "account", users->account[u->account].name,
-			&users->account[u->account].quota);
-	for (uint32_t g = 0; g < u->ngroups; g++)
+	if (u)
+		add_limit(limit, &n, "user", u == &users->others ? name : u->name, &u->quota);
+	for (; at != HD_USERS_NONE; at = users->account[at].parent)
+		add_limit(limit, &n, "account", users->account[at].name, &users->account[at].quota);
+	for (uint32_t g = 0; u && g < u->ngroups; g++)
 		add_limit(limit, &n, "group", users->group[u->group[g]].name,
 			&users->group[u->group[g]].quota);
 	return n;

@@ -6,12 +6,15 @@
  *
  *	visible: own                     # what users see of others' jobs: own (counts only) or all
  *	accounts:                        # users share by the account's weight under hierarchical policies
- *	  vision: {weight: 3, devices: 8, running: 20, queued: 100}
+ *	  lab: {devices: 12}
+ *	  vision: {parent: lab, weight: 3, devices: 8, running: 20, queued: 100}
+ *	  speech: {parent: lab}
  *	groups:
  *	  students: {devices: 2, priority: 1}
  *	users:
  *	  ada: {account: vision, role: operator}
- *	  bob: {account: vision, groups: [students], devices: 1}
+ *	  bob: {accounts: [vision, speech], groups: [students], devices: 1}
+ *	  eve: {account: vision, operates: [lab]}
  *	others: {account: vision}        # accounts of the machine that are not listed; without it: refused
  *
  * 1. Whose a job is says the number of the machine's account (uid), which the kernel gives for a Unix socket
@@ -19,11 +22,15 @@
  *    of one uid are refused.
  * 2. Root and the scheduler's own account are its owner: they may all and have no quotas, whatever the file
  *    says.
- * 3. A quota holds for the sum over all jobs of the user, of the account, of the group; the tightest counts.
- *    One of `others` holds for each of them.
- * 4. What the table of rights does not name only admins may.
+ * 3. A quota holds for the sum over all jobs of the user, of the account and of all those below it, of the
+ *    group; the tightest counts. One of `others` holds for each of them.
+ * 4. What the table of rights does not name only admins may. Of jobs that count to an account that a user
+ *    operates, or to one below it, the user may what an operator may of all.
  * 5. A name of the file is its uid's alone: another account of that name is uid-NUMBER here.
- * 6. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used. Nor is one
+ * 6. Accounts are trees, HD_USERS_LEVELS deep. A job counts to one account: the one that it was handed in
+ *    for, as long as its user is in that, else the first that its user is in. A job of the owner counts to
+ *    the account that it was handed in for, and then has that one's quotas; else to none.
+ * 7. A file that is not understood completely is HD_E_INPUT with its place; nothing of it is used. Nor is one
  *    that others than the scheduler's account and root could have written.
  *
  * Pure but for hd_users_load. Ownership: texts lie in the arena of the read, and hold as long as it does. */
@@ -37,8 +44,10 @@
 enum {
 	HD_USERS_NAME = 64,               /* bytes of a name */
 	HD_USERS_GROUPS = 4,              /* of a user */
+	HD_USERS_ACCOUNTS = 8,            /* of a user */
+	HD_USERS_LEVELS = 5,              /* of accounts */
 	HD_USERS_MOST = 10000,            /* users; as many accounts, groups */
-	HD_USERS_LIMITS = 2 + HD_USERS_GROUPS,
+	HD_USERS_LIMITS = 1 + HD_USERS_LEVELS + HD_USERS_GROUPS,
 	HD_USERS_BYTES = 1 << 20,
 };
 #define HD_USERS_FILE "users.yaml"
@@ -74,20 +83,29 @@ enum hd_quota_kind {
 };
 struct hd_quota { double most[HD_NQUOTAS]; };        /* INFINITY: none */
 
-struct hd_users_account { const char *name; double weight; bool fifo; struct hd_quota quota; };
+struct hd_users_account {
+	const char *name;
+	double weight;
+	bool fifo;
+	uint32_t parent, level;           /* HD_USERS_NONE: none; 0: has none */
+	struct hd_quota quota;
+};
 struct hd_users_group { const char *name; struct hd_quota quota; };
 struct hd_users_user {
 	const char *name;
 	uint32_t uid;                     /* HD_NO_UID: the machine has no account of that name */
 	enum hd_role role;
-	uint32_t account;                 /* HD_USERS_NONE */
+	uint32_t naccounts, account[HD_USERS_ACCOUNTS];           /* the first is the one without a word */
 	uint32_t ngroups, group[HD_USERS_GROUPS];
+	uint32_t noperates, operates[HD_USERS_ACCOUNTS];          /* accounts */
 	struct hd_quota quota;
 };
 
 struct hd_users {
 	uint32_t naccounts, ngroups, nusers;
 	const struct hd_users_account *account;
+	/* numbers of accounts: each before those below it; by name */
+	const uint32_t *listed, *named;
 	const struct hd_users_group *group;
 	const struct hd_users_user *user;
 	struct hd_users_user others;      /* name NULL: refused */
@@ -110,6 +128,7 @@ struct hd_caller {
 	enum hd_role role;
 	bool owner;                       /* rule 2, or there is no file */
 	bool sees_all;                    /* jobs of others */
+	bool operates;                    /* some account; which, the file says of its uid */
 	char name[HD_USERS_NAME + 1];
 };
 
@@ -170,13 +189,29 @@ HD_MUST_USE enum hd_err hd_caller_may(const struct hd_caller *caller, const char
 bool hd_caller_may_of(const struct hd_caller *caller, const char *what, const struct hd_json *ask,
 	uint32_t uid);
 
+/* Whether it may ask it of jobs of an account that it operates. */
+bool hd_caller_may_operate(const struct hd_caller *caller, const char *what, const struct hd_json *ask);
+
 /* ---- its limits ---- */
 
 /* name: "user ada", "account vision", "group students" */
 struct hd_users_limit { char name[HD_USERS_NAME + 16]; struct hd_quota quota; };
-/* The limits of one uid; `account`: HD_USERS_NONE, or the one that it shares by. Of the owner, or of a uid
- * that the file does not have (any more): none. */
+/* The account of that name; HD_USERS_NONE: there is none. */
+uint32_t hd_users_find_account(const struct hd_users *users, const char *name);
+/* The one that a job of that uid is to count to; name "": nothing was said, and HD_USERS_NONE is none.
+ * HD_E_INVAL: the user is not in it, or there is none of that name. */
+HD_MUST_USE enum hd_err hd_users_bill(const struct hd_users *users, uint32_t uid, const char *user,
+	bool owner, const char *name, uint32_t *account, struct hd_diag *diag);
+/* Whether the account is one of the user's, or lies above one. */
+bool hd_users_reaches(const struct hd_users *users, uint32_t uid, uint32_t account);
+/* Whether the user operates the account, or one above it. */
+bool hd_users_operates(const struct hd_users *users, uint32_t uid, uint32_t account);
+/* The limits of a job of one uid that was handed in for that account (""): rule 6; `account`: the one it
+ * counts to. Of the owner without an account, or of a uid that the file does not have (any more): none. Those
+ * of accounts follow the user's, from its own outward. */
 uint32_t hd_users_limits(const struct hd_users *users, uint32_t uid, const char *name, bool owner,
-	struct hd_users_limit limit[HD_USERS_LIMITS], uint32_t *account);
+	const char *handed_in, struct hd_users_limit limit[HD_USERS_LIMITS], uint32_t *account);
+/* Of the user itself: HD_USERS_NONE where the file has none such. */
+const struct hd_users_user *hd_users_of(const struct hd_users *users, uint32_t uid);
 
 #endif

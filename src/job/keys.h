@@ -12,6 +12,7 @@ X(EPOCHS,     "job",   "epochs",    NUM,  1, "none",   "none", 1e-6, 1e9, "passe
 X(REDUCTION,  "job",   "reduction", WORD, 1, "canonical", "canonical", 0, 0, "canonical: the fixed tree of sums, bits promised")
 X(PRIORITY,   "job",   "priority",  NUM,  0, "1",      "", 1e-6, 1e6, "weight against other jobs of a scheduler; `submit --priority` goes before it")
 X(DEADLINE,   "job",   "deadline",  SPAN, 0, "none",   "none", 1000, 31536000000, "when a scheduler should have it done, from its submission on; soft")
+X(ACCOUNT,    "job",   "account",   TEXT, 0, "none",   "none", 0, 0, "which of its user's accounts it counts to at a scheduler, where quotas and shares are of accounts; none: the first; `submit --account` goes before it")
 X(EXPECT,     "job",   "expect",    SPAN, 0, "none",   "none", 1000, 31536000000, "how long it would run on its fastest type of a scheduler: a guess for policies until it is measured; `submit --expect` goes before it")
 X(KERNELS,    "job",   "kernels",   WORD, 1, "auto",   "auto|library|portable", 0, 0, "library kernels, or portable ones with the same bits on every machine")
 X(KERNELS_AUTO, "job", "kernels_auto", WORD, 0, "none", "none|library|portable", 0, 0, "what kernels: auto stands for: chosen when a run starts, by the type of the processor and the model, written into the run and kept; none: not chosen yet")

@@ -225,7 +225,7 @@ const struct hd_verb hd_verb_submit = {
 		"for all of them. A job whose other job ended otherwise is cancelled.",
 	.opts = HD_OPTS(HD_OPT_PRIORITY, HD_OPT_DEADLINE, HD_OPT_SCALE, HD_OPT_RATES, HD_OPT_JOB_NAME,
 		HD_OPT_SET, HD_OPT_HELD, HD_OPT_AFTER, HD_OPT_ARRAY, HD_OPT_TIME, HD_OPT_EXPECT,
-		HD_OPT_OF_PARTITION, HD_OPT_PRINT),
+		HD_OPT_OF_PARTITION, HD_OPT_OF_ACCOUNT, HD_OPT_PRINT),
 	.run = verb_submit, .test = "program_jobs.sh",
 };
 

@@ -104,6 +104,29 @@ static enum hd_err print_partitions(struct hd_cmd *cmd, const struct hd_json *s)
 	return err;
 }
 
+/* As a tree; a scheduler before this one says nothing of accounts. */
+static enum hd_err print_accounts(struct hd_cmd *cmd, const struct hd_json *s)
+{
+	const struct hd_json *accounts = hd_json_find(s, "accounts");
+	struct hd_answer_account account = { 0 };
+	char name[120];
+	enum hd_err err = HD_OK;
+
+	if (accounts && hd_json_count(accounts))
+		hd_scheduler_head(cmd, &hd_answer_account_fields);
+	for (size_t i = 0; accounts && !err && i < hd_json_count(accounts); i++) {
+		err = hd_fields_read(&hd_answer_account_fields, 0, hd_json_item(accounts, i), &account,
+			&cmd->diag);
+		if (err)
+			break;
+		int indent = (int)(account.level < 16 ? 2 * account.level : 32);
+		snprintf(name, sizeof name, "%*s%.64s", indent, "", account.name);
+		account.name = name;
+		hd_scheduler_line(cmd, &hd_answer_account_fields, &account);
+	}
+	return err;
+}
+
 static enum hd_err print_devices(struct hd_cmd *cmd, const struct hd_json *s)
 {
 	const struct hd_json *types = NULL;
@@ -173,6 +196,8 @@ static enum hd_err print(struct hd_cmd *cmd, const struct view *v)
 		err = print_windows(cmd, v->status);
 	if (!err)
 		err = print_partitions(cmd, v->status);
+	if (!err)
+		err = print_accounts(cmd, v->status);
 	if (!err)
 		err = print_jobs(cmd, v->status, "running", &headed, &n);
 	if (!err)

@@ -48,7 +48,8 @@ enum hd_err hd_order_terms_read(struct hd_cmd *cmd, struct hd_order_terms *t)
 
 	*t = (struct hd_order_terms){ .held = a->has[HD_OPT_HELD],
 		.after = hd_args_text(a, HD_OPT_AFTER, NULL), .array = hd_args_text(a, HD_OPT_ARRAY, NULL),
-		.partition = hd_args_text(a, HD_OPT_OF_PARTITION, NULL) };
+		.partition = hd_args_text(a, HD_OPT_OF_PARTITION, NULL),
+		.account = hd_args_text(a, HD_OPT_OF_ACCOUNT, NULL) };
 	enum hd_err err = tasks ? HD_OK : hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for an order");
 	if (!err && t->after)
 		err = check_after(cmd, t->after);
@@ -86,6 +87,8 @@ void hd_order_terms_put(const struct hd_order_terms *t, struct hd_json_writer *w
 		hd_json_put_text(w, "array", t->array);
 	if (t->partition)
 		hd_json_put_text(w, "partition", t->partition);
+	if (t->account)
+		hd_json_put_text(w, "account", t->account);
 	if (t->limit_s > 0)
 		hd_json_put_f64(w, "limit_s", t->limit_s);
 	if (t->expect_s > 0)

@@ -1,5 +1,5 @@
 /* terms.h -- terms of an order on the command line: --hold, --after, --array, --time, --expect,
- * --partition.
+ * --partition, --account.
  *
  * They are checked before anything is sent; names of jobs are the scheduler's to find. */
 #ifndef HD_CMD_JOBS_TERMS_H
@@ -11,7 +11,7 @@
 /* Texts are the command line's; NULL, 0: not said. */
 struct hd_order_terms {
 	bool held;
-	const char *after, *array, *partition;
+	const char *after, *array, *partition, *account;
 	double limit_s, expect_s;
 };
 

@@ -4,6 +4,25 @@
 #include "base/num.h"
 #include "cmd/jobs/scheduler.h"
 
+/* A list of names, if there are so many; a scheduler before this one has none. */
+static enum hd_err print_names(struct hd_cmd *cmd, const struct hd_json *answer, const char *key,
+	size_t least)
+{
+	const struct hd_json *names = hd_json_find(answer, key);
+	enum hd_err err = HD_OK;
+	const char *name = "";
+
+	if (!names || hd_json_count(names) < least)
+		return HD_OK;
+	printf("%s:", key);
+	for (size_t i = 0; i < hd_json_count(names) && !err; i++) {
+		err = hd_json_as_text(hd_json_item(names, i), &name, &cmd->diag);
+		printf("%s %s", i ? "," : "", err ? "" : name);
+	}
+	printf("\n");
+	return err;
+}
+
 static enum hd_err verb_user_show(struct hd_cmd *cmd)
 {
 	const struct hd_json *answer, *quotas = NULL;
@@ -22,6 +41,11 @@ static enum hd_err verb_user_show(struct hd_cmd *cmd)
 	printf("%s (uid %lld): %s%s%s%s\n", me.user, (long long)me.uid, me.role,
 		me.owner ? ", the owner" : "",
 		*me.account ? ", account " : "", me.account);
+	err = print_names(cmd, answer, "accounts", 2);
+	if (!err)
+		err = print_names(cmd, answer, "operates", 1);
+	if (err)
+		return err;
 	if (*me.wrong)
 		printf("users.yaml: %s\n", me.wrong);
 	if (hd_json_count(quotas))

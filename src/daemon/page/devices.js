@@ -9,13 +9,15 @@ function addSamples(s, after, came) {
 	s.whole = after ? s.whole : came.length;
 }
 
+const most = (n) => (n < 0 ? '' : n);          /* -1: no limit */
+
 async function showDevices(main) {
 	const plots = el('div', { class: 'plots', id: 'plots' }), rows = el('div', {}), slow = el('div', {}),
-		lent = el('div', { id: 'lent' });
+		lent = el('div', { id: 'lent' }), accounts = el('div', { id: 'accounts' });
 	const samples = { all: [], whole: 0 };
 	let due = 0, busy = false;
 
-	fill(main, el('h2', {}, 'Devices'), plots, lent, slow, el('h3', {}, 'One by one'), rows,
+	fill(main, el('h2', {}, 'Devices'), plots, lent, slow, accounts, el('h3', {}, 'One by one'), rows,
 		api.has('post', '/v1/stop') && el('section', {}, el('h3', {}, 'End of the scheduler'),
 			el('p', { class: 'soft' }, 'All devices go out of service, jobs commit and leave, and the scheduler ends; ' +
 				'started again with its folder it goes on with them.'),
@@ -36,6 +38,10 @@ async function showDevices(main) {
 		}));
 		fill(clear(lent), (store.status.lent || []).length ? table(['nodes of', '#wanted', '#run', '#wait', 'why'],
 			store.status.lent.map((l) => [l.type, l.wanted, l.running, l.waiting, l.why]), '') : '');
+		fill(clear(accounts), (store.status.accounts || []).length ? [el('h3', {}, 'Accounts'),
+			table(['account', '#weight', '#devices', '#of', '#running', '#of', '#waiting', '#of'],
+				store.status.accounts.map((a) => ['\u2003'.repeat(a.level) + a.name, short(a.weight), a.devices, most(a.devices_most),
+					a.running, most(a.running_most), a.waiting, most(a.queued_most)]), '')] : '');
 		fill(clear(slow), (store.status.slow || []).map((h) => el('p', { class: 'why' }, h.text)));
 		fill(clear(rows), table(['device', 'on', 'state', 'job', 'kept', ''], pools.devices.map((d) => [d.name, d.on, d.state,
 			d.job ? el('a', { href: '#/job/' + d.job }, d.job) : '', d.window ? d.window + ': ' + d.kept : '',

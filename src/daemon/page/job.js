@@ -13,7 +13,7 @@ function jobFacts(j, whole) {
 		['rate', j.rate > 0 ? short(j.rate) + ' steps/s' : ''],
 		['left', j.rate > 0 && j.steps > j.step && j.state === 'running' ? duration((j.steps - j.step) / j.rate) : ''],
 		['priority', short(j.priority)], ['devices', j.devices_n + ' of ' + j.scale + (j.type ? ' ' + j.type : '')],
-		['user', j.user], ['partition', j.partition], ['submitted', ago(j.submitted_s)], ['started', ago(j.started_s)], ['ended', ago(j.ended_s)],
+		['user', j.user], ['account', j.account], ['partition', j.partition], ['submitted', ago(j.submitted_s)], ['started', ago(j.started_s)], ['ended', ago(j.ended_s)],
 		['expected', j.expected_s > 0 ? duration(j.expected_s) : ''],
 		['took', j.took_s > 0 ? duration(j.took_s) + (isNumber(j.expected_error) ? ', ' + howWrong(j.expected_error) :
 			'') : ''], ['exit code', j.exit >= 0 ? j.exit : ''], ['lease', whole && whole.lease ? whole.lease : ''],

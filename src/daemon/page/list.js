@@ -15,7 +15,7 @@ function matches(j) {
 	const text = list.text;
 
 	return (!list.state || j.state === list.state) && (!text || j.name.toLowerCase().includes(text) ||
-		j.user.toLowerCase().includes(text) || (j.partition || '') === text || j.state.includes(text) || String(j.id) === text ||
+		j.user.toLowerCase().includes(text) || (j.partition || '') === text || (j.account || '') === text || j.state.includes(text) || String(j.id) === text ||
 		j.type.toLowerCase().includes(text) || j.why.toLowerCase().includes(text));
 }
 

@@ -1,6 +1,6 @@
 /* A job file and what an order says besides; the fields are those that the schema has. */
 const SUBMIT_FIELDS = [['name', 'text'], ['priority', 'number'], ['scale', 'number'], ['min', 'number'], ['max', 'number'],
-	['deadline_s', 'number'], ['user', 'text']];
+	['deadline_s', 'number'], ['user', 'text'], ['account', 'text']];
 
 async function showSubmit(main) {
 	const route_ = api.paths['/v1/jobs'].post;
