@@ -153,4 +153,24 @@ grep -q "PARTITION: it wants 3 devices at once, and the jobs of a user may have 
 scale 1
 grep -q '"scale":1' out || failed "it cannot be smaller: $(cat out)"
 expect 0 heddle cancel 7 --dir "$dir"
+
+# Trials of a sweep run in the partition that it names; one that there is not is refused, and another one than
+# it was begun with is another sweep.
+cat >lr.yaml <<END
+job: job.yaml
+method: grid
+space: {optim.lr: [0.001, 0.01]}
+metric: {name: loss, over: 2}
+END
+sweep=(heddle sweep lr.yaml --dir "$dir" -q -s job.steps=6)
+expect 2 "${sweep[@]}" --name wrong --partition tow
+grep -q "did you mean two" err || failed "no hint: $(cat err)"
+expect 2 "${sweep[@]}" --name wrong2 --partition two --account lab
+grep -q "this scheduler has no accounts" err || failed "an account that there is not: $(cat err)"
+expect 0 "${sweep[@]}" --partition two
+ask '/v1/jobs?after=7'
+same "$(grep -o '"name":"lr-t[01]",[^}]*"state":"done",[^}]*"partition":"two"' out | wc -l)" 2 \
+	"trials in partition two"
+"${sweep[@]}" --partition one >out 2>err && failed "a sweep goes on in another partition"
+grep -q "is of another sweep: .*partition" err || failed "another partition: $(cat err)"
 echo "windows: ok"

@@ -20,7 +20,16 @@ void explore_say(struct explore *x, uint32_t trial, const char *fmt, ...)
 		x->spec->say(x->spec->user, trial, text);
 }
 
-/* What a sweep is: all that its trials' bits and its decisions depend on. */
+/* Where its jobs go: an order that is sent again is the same order. */
+static void add_where(struct hd_hasher *h, const char *what, const char *name)
+{
+	if (!name)
+		return;
+	hd_hasher_add(h, what, strlen(what) + 1);
+	hd_hasher_add(h, name, strlen(name) + 1);
+}
+
+/* What a sweep is: all that its trials' bits and its decisions depend on, and what else its orders say. */
 static struct hd_hash identity(const struct hd_explore_spec *s)
 {
 	struct hd_hasher h;
@@ -36,6 +45,8 @@ static struct hd_hash identity(const struct hd_explore_spec *s)
 		hd_hasher_add(&h, s->set[i].key, strlen(s->set[i].key) + 1);
 		hd_hasher_add(&h, s->set[i].text, strlen(s->set[i].text) + 1);
 	}
+	add_where(&h, "partition", s->partition);
+	add_where(&h, "account", s->account);
 	return hd_hasher_end(&h);
 }
 

@@ -50,6 +50,8 @@ struct hd_explore_spec {
 	size_t job_len;
 	const struct hd_job_set *set;
 	uint32_t nsets;
+	/* of each trial's job, as of `heddle submit`; NULL: not said. The scheduler says whether it may */
+	const char *partition, *account;
 	/* of a scheduler that is started: as of `heddle serve` */
 	const char *pools, *policy, *round;
 	enum hd_err (*stop)(void *user);  /* not HD_OK: end */

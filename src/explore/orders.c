@@ -91,6 +91,10 @@ static void write_order(const struct explore *x, uint32_t trial, uint32_t rung, 
 		hd_json_put_text(&w, "folder", x->spec->folder);
 		hd_json_put_text(&w, "name", name);
 		put_sets(x, trial, &w, arena);
+		if (x->spec->partition)
+			hd_json_put_text(&w, "partition", x->spec->partition);
+		if (x->spec->account)
+			hd_json_put_text(&w, "account", x->spec->account);
 	}
 	put_key(x, trial, rung, &w);
 	hd_json_close(&w);

@@ -69,8 +69,8 @@ static enum hd_err take_begin(const struct hd_json *json, const char *name, cons
 	hd_hash_hex(*sweep, hex);
 	if (!err && (strcmp(was, hex) != 0 || trials != of->ntrials))
 		err = hd_fail(diag, HD_E_EXISTS,
-			"%.200s is of another sweep: its file, its job or what sets the job's keys was "
-			"another. "
+			"%.200s is of another sweep: its file, its job, what sets the job's keys, its "
+			"partition or its account was another. "
 			"Put them back, or give this sweep another name (--name) or folder", name);
 	return err;
 }

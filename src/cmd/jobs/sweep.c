@@ -154,6 +154,8 @@ static enum hd_err verb_sweep(struct hd_cmd *cmd)
 	snprintf(pools, sizeof pools, "cpu:%u", cores.n);
 	struct hd_explore_spec spec = { .fs = &cmd->fs, .clock = &cmd->clock,
 		.dir = absolute(cmd, cmd->args.text[HD_OPT_DIR]),
+		.partition = hd_args_text(&cmd->args, HD_OPT_OF_PARTITION, NULL),
+		.account = hd_args_text(&cmd->args, HD_OPT_OF_ACCOUNT, NULL),
 		.pools = hd_args_text(&cmd->args, HD_OPT_POOLS, pools),
 		.policy = hd_args_text(&cmd->args, HD_OPT_SCHED_POLICY, "wfs"),
 		.round = hd_args_text(&cmd->args, HD_OPT_ROUND, "2"),
@@ -193,8 +195,12 @@ const struct hd_verb hd_verb_sweep = {
 		"(all cores), --policy (wfs: trials take what is free) and --round (2), and ended with the "
 		"sweep. A trial that is stopped at a rung goes on later from there, with the bits of a run "
 		"that never stopped; `heddle resume` goes on with any of them by hand.\n"
+		"--partition and --account are of each trial's job, as of `heddle submit`: a scheduler that "
+		"has no such one, or does not let its user have it, refuses the first trial, and nothing "
+		"runs.\n"
 		"The same command again goes on after a stop or a kill; what came stands in "
 		"DIR/sweeps/NAME/record.ndjson, the page is sweep.html beside it.",
-	.opts = HD_OPTS(HD_OPT_JOB_NAME, HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SET),
+	.opts = HD_OPTS(HD_OPT_JOB_NAME, HD_OPT_POOLS, HD_OPT_SCHED_POLICY, HD_OPT_ROUND, HD_OPT_SET,
+		HD_OPT_OF_PARTITION, HD_OPT_OF_ACCOUNT),
 	.run = verb_sweep, .test = "program_sweep.sh",
 };
