@@ -2,13 +2,16 @@
 """operators_kills.py HEDDLE FOLDER --kills N --seed N [--policy NAME] [--points NAME,...]
 
 A scheduler of several users, as root, that is killed N times: at random instants, and at its failpoints.
-Users hand in jobs under quotas, alone, after one another, as arrays, held, to a step and further; an
-operator reserves, drains and takes devices out; root sweeps, and the sweep is killed too. What was not
-answered is asked again in the next life.
+Users hand in jobs under quotas, for one or another of their accounts, which are a tree, and in one or another
+partition, alone, after one another, as arrays, held, to a step and further; an operator reserves, drains and
+takes devices out; root changes users.yaml and partitions.yaml, at times to something bad, and sweeps in a
+partition for an account, and the sweep is killed too. What was not answered is asked again in the next life.
 
-At each look: no user, account or group has more than its quota of devices or running jobs, by what the
-scheduler says and by the processes that there are; what is over stays so; what is done has all its steps;
-what is held has no device; none reaches what belongs to others. At the end: each job that was taken is
+At each look: no user, account with all below it, group or partition has more than its quota of devices or
+running jobs, by what the scheduler says and by the processes that there are; a job has devices of its
+partition alone and keeps its account; what is over stays so; what is done has all its steps; what is held has
+no device; none reaches what belongs to others, or hands in a job for an account that it is not in. At the end
+the audit log has the account of each order. At the end: each job that was taken is
 there once and over once, after what it runs after, with a record of each step and the bits of its
 undisturbed run, and the table of each sweep is the one that follows from its trials alone. A step is recorded
 once; where a run lost its workers, and with them the state, its events say so (`again`, with the step of the
@@ -48,19 +51,38 @@ steps: {min: 20, max: 60, eta: 3}
 KINDS = [(3, 120), (4, 200), (5, 320)]                  # seed, steps
 PAUSE = 150                                             # of a job of kind 1 or 2 that goes on later
 USERS = {'ada': 54321, 'bob': 54322, 'cyd': 54323, 'op': 54324}
-ACCOUNT = {'ada': 'red', 'bob': 'red', 'cyd': 'blue'}
-QUOTAS = {('account', 'red'): (2, 2), ('user', 'bob'): (1, math.inf), ('account', 'blue'): (3, 2)}
+IN = {'ada': ['red', 'blue'], 'bob': ['red'], 'cyd': ['blue']}
+ABOVE = {'red': 'mid', 'mid': 'org', 'blue': 'org', 'trials': 'org', 'org': None}
+ANY = math.inf
+QUOTAS = {('account', 'red'): (2, 2), ('account', 'mid'): (2, ANY), ('account', 'blue'): (3, 2),
+          ('account', 'trials'): (2, ANY), ('account', 'org'): (3, 3), ('user', 'bob'): (1, ANY),
+          ('day', 'ada'): (2, ANY), ('day', 'bob'): (2, ANY), ('day', 'cyd'): (2, ANY),
+          ('night', ''): (ANY, 2)}
+# The sums that hold are the same in all of them; %s: the parent and the weight of red.
 YAML = """accounts:
-  red: {devices: 2, running: 2, queued: 40}
-  blue: {devices: 3, running: 2, queued: 40}
+  red: {%s, devices: 2, running: 2, queued: 40}
+  org: {devices: 3, running: 3}
+  blue: {parent: org, devices: 3, running: 2, queued: 40}
+  mid: {parent: org, devices: 2}
+  trials: {parent: org, devices: 2}
 groups:
   few: {devices: 1}
 users:
-  ada: {uid: 54321, account: red}
+  ada: {uid: 54321, accounts: [red, blue]}
   bob: {uid: 54322, account: red, groups: [few]}
   cyd: {uid: 54323, account: blue}
   op: {uid: 54324, role: operator}
 """
+TREES = ('parent: mid', 'parent: mid, weight: 4', 'parent: org, weight: 2')
+BAD_TREES = ('parent: rod', 'parent: red', 'parents: mid')
+PARTITIONS = """partitions:
+  day: {devices: [a, b-0], default: true, priority: 10, preempt: [night], user_devices: 2}
+  night: {devices: [a, b], most_running: 2%s}
+  lone: {devices: [b-1], accounts: [mid], job_devices: 1}
+"""
+NIGHTS = ('', ', priority: 3', ', time: 10h')
+BAD_NIGHTS = (', devises: [a]', ', preempt: [day]')
+HAS = {'day': {'a-0', 'a-1', 'b-0'}, 'night': {'a-0', 'a-1', 'b-0', 'b-1'}, 'lone': {'b-1'}}
 OVER = ('done', 'failed', 'cancelled', 'timeout')
 OPEN_LEAST, OPEN_MOST = 3, 14
 
@@ -104,6 +126,7 @@ class Taken:
         self.hold_asked = self.hold_said = self.seen_held = False
         self.goes_on = None                 # the order that goes on in its run
         self.audited = False
+        self.account = body.get('account')  # asked for, or as it was taken
 
 
 class World:
@@ -121,10 +144,24 @@ class World:
         self.over_quota = {}                # by the processes: since when
         self.why = collections.defaultdict(set)
         self.numbers = 0
+        self.forged = collections.Counter()
+        self.full = collections.Counter()   # looks at which a quota was used up
 
     # ---- the scheduler ----
 
+    def put_file(self, name, text):
+        path = os.path.join(self.dir, name)
+        with open(path + '.new', 'w') as f:
+            f.write(text)
+        os.chmod(path + '.new', 0o600)
+        os.rename(path + '.new', path)
+
+    def put_files(self, trees=TREES, nights=NIGHTS):
+        self.put_file('users.yaml', YAML % self.rng.choice(trees))
+        self.put_file('partitions.yaml', PARTITIONS % self.rng.choice(nights))
+
     def serve(self, point=None):
+        self.put_files()                    # a bad one begins no scheduler
         env = dict(os.environ)
         env.pop('HD_FAIL', None)
         if point:
@@ -183,13 +220,18 @@ class World:
         kind, n = r.randrange(len(KINDS)), self.number()
         body = {'job': JOB % KINDS[kind], 'folder': os.path.join(self.a.folder, 'homes', user),
                 'key': 'order-%d' % n, 'name': 'j-%d' % n, 'priority': r.choice([1, 1, 2, 5])}
+        if r.random() < 0.5:
+            body['account'] = r.choice(IN[user])
+        part = r.choice(['', 'day', 'night', 'night', 'lone'])
+        if part:
+            body['partition'] = part
         order = Taken(user, kind, body)
         own = [o for o in self.orders if o.user == user and o.ids and not o.may_cancel and not o.until]
         draw = r.random()
         if draw < 0.15:
             body['array'] = r.choice(['0-2%1', '0-3%2', '1,3'])
             body['name'] += '-{index}'
-        elif draw < 0.3:
+        elif draw < 0.3 and part != 'lone':
             body['scale'] = {'ada': 2, 'bob': 1, 'cyd': 2}[user]
             body['max'] = body['scale']
         elif draw < 0.4 and kind:
@@ -215,6 +257,9 @@ class World:
                 self.refused[got['error'].split(':')[0][:40]] += 1
                 return
             order.ids = list(range(got['id'], got['id'] + max(1, got.get('tasks', 0))))
+            if got['account'] != (order.account or got['account']) or got['account'] not in IN[order.user]:
+                fail('an order of', order.user, 'for', order.account, 'counts to', got['account'], got)
+            order.account = got['account']
             self.orders.append(order)
             for i in order.ids:
                 if i in self.owner:
@@ -274,6 +319,7 @@ class World:
         first = self.rng.choice(paused)
         order = Taken(first.user, first.kind, {'until': KINDS[first.kind][1],
                                                'key': 'on-%d' % self.number()})
+        order.account = first.account       # of the run that it goes on in
         order.after = [first]
         first.goes_on = order
         self.send_order(order, '/v1/jobs/%d/continue' % first.ids[0])
@@ -312,7 +358,21 @@ class World:
         status, got = self.ask(user, 'POST', '/v1/stop', {})
         if status != 403:
             fail(user, 'may end the scheduler:', status, got)
+        account = self.rng.choice(sorted((set(ABOVE) | {'nothing'}) - set(IN[user])))
+        status, got = self.ask(user, 'POST', '/v1/jobs', {'job': JOB % KINDS[0], 'folder': '/',
+                                                          'name': 'forged', 'account': account})
+        if status != 400 or 'ACCOUNT' not in got['error']:
+            fail(user, 'may hand in a job for', account, status, got)
+        self.forged[user, account] += 1
         self.acts['trespass'] += 1
+
+    def reload(self):
+        if self.rng.random() < 0.3:
+            self.put_files(BAD_TREES, BAD_NIGHTS)
+            time.sleep(self.rng.random() * 0.5)
+            self.acts['bad files'] += 1
+        self.put_files()
+        self.acts['other files'] += 1
 
     def sweep(self):
         """One at a time; what ends badly but by our kill is no good sweep."""
@@ -341,10 +401,11 @@ class World:
             return f.read()[-2000:]
 
     def begin_sweep(self):
+        where = ['--partition', 'night', '--account', 'trials'] if self.sweeps % 2 else []
         with open(os.path.join(self.a.folder, 'sweep.err'), 'wb') as log:
             self.sweeper = subprocess.Popen(
                 [self.a.heddle, 'sweep', 'sweep.yaml', '--dir', self.dir, '--name', 's%d' % self.sweeps,
-                 '-q'], cwd=self.a.folder, stdout=log, stderr=log, start_new_session=True)
+                 '-q', *where], cwd=self.a.folder, stdout=log, stderr=log, start_new_session=True)
 
     # ---- looks ----
 
@@ -362,21 +423,41 @@ class World:
     def look(self):
         still = [i for i in self.owner if i not in self.over]
         had = collections.Counter()
+        part = {}
         for j in self.jobs(min(still, default=max(self.owner, default=1)) - 1):
             self.judge(j)
-            for limit in self.limits(j['user']) if j['devices_n'] else ():
+            part[j['id']] = j['partition']
+            for limit in self.limits(j['user'], self.account_of(j), j['partition']) if j['devices_n'] else ():
                 had[limit, 0] += j['devices_n']
                 had[limit, 1] += 1
         for limit, most in QUOTAS.items():
             for k in (0, 1):
+                self.full[limit] += had[limit, k] == most[k]
                 if had[limit, k] > most[k]:
                     fail('%s %s has %d %s and may have %s' % (
                         *limit, had[limit, k], ('devices', 'running jobs')[k], most[k]))
+        for d in self.ask('root', 'GET', '/v1/pools')[1]['devices']:
+            if d['job'] in part and d['name'] not in HAS[part[d['job']]]:
+                fail('job', d['job'], 'of partition', part[d['job']], 'has', d['name'])
         self.look_at_processes()
 
+    def account_of(self, j):
+        """By what was ordered: of a sweep's job that which the sweep was begun with."""
+        order = self.owner.get(j['id'])
+        if order:
+            return order.account
+        number = j['name'].split('-')[0][1:]
+        return 'trials' if number.isdigit() and int(number) % 2 else ''
+
     @staticmethod
-    def limits(user):
-        return [q for q in QUOTAS if q in (('user', user), ('account', ACCOUNT.get(user)))]
+    def limits(user, account, partition=''):
+        """The quotas that a job counts in, along the tree."""
+        of = [('user', user), ('day', user if partition == 'day' else None),
+              ('night', '' if partition == 'night' else None)]
+        while account:
+            of.append(('account', account))
+            account = ABOVE[account]
+        return [q for q in QUOTAS if q in of]
 
     def judge(self, j):
         i, order = j['id'], self.owner.get(j['id'])
@@ -388,6 +469,8 @@ class World:
         if order is None:
             return
         steps = order.until or KINDS[order.kind][1]
+        if j['account'] != order.account:
+            fail('job', i, 'for', order.account, 'counts to', j['account'])
         if j['user'] != order.user:
             fail('job', i, 'of', order.user, 'is', j['user'] + "'s")
         if j['state'] == 'done' and j['step'] != steps:
@@ -420,7 +503,7 @@ class World:
                 continue
             number = line[at + len(self.dir) + 6:].split('-')[0]
             order = self.owner.get(int(number)) if number.isdigit() else None
-            for limit in self.limits(order.user) if order else ():
+            for limit in self.limits(order.user, order.account) if order else ():
                 count[limit].append(p)
         for limit, most in QUOTAS.items():
             if len(count[limit]) <= most[0]:
@@ -441,7 +524,8 @@ class World:
             return
         what = self.rng.choices(
             ['submit', 'cancel', 'hold', 'release', 'prio', 'scale', 'go_on', 'window', 'device',
-             'trespass', 'sweep'], [5 if still < OPEN_MOST else 0, 0.5, 1, 3, 2, 1, 2, 1.5, 1.5, 2, 2])[0]
+             'trespass', 'sweep', 'reload'],
+            [5 if still < OPEN_MOST else 0, 0.5, 1, 3, 2, 1, 2, 1.5, 1.5, 2, 2, 1])[0]
         if what in ('cancel', 'hold', 'release', 'prio', 'scale'):
             self.change(what)
         else:
@@ -558,14 +642,33 @@ class World:
                 self.audit_job(order, i, ends)
         for n in range(1, self.sweeps + 1):
             self.audit_sweep(n)
+        self.audit_log()
         done = [i for i in self.owner if self.over[i] == 'done']
         print('jobs %d, of which done %d, cancelled %d; sweeps %d with %d jobs' % (
             len(self.owner), len(done), len(self.owner) - len(done), self.sweeps,
             sum(there.values()) - len(self.owner)))
         print('acts: ' + ', '.join('%s %d' % a for a in sorted(self.acts.items())))
         print('jobs that waited: ' + ', '.join('%s %d' % (k, len(v)) for k, v in sorted(self.why.items())))
+        print('quotas that were used up, at so many looks: ' + ', '.join(
+            '%s %s %d' % (*q, n) for q, n in sorted(self.full.items()) if n))
         print('orders that were refused: %s' % (dict(self.refused) or 'none'))
         print('deaths: ' + ', '.join('%s %d' % d for d in sorted(self.deaths.items())))
+
+    def audit_log(self):
+        """Each order that was taken, and each forged account, is there with its account."""
+        there, want = collections.Counter(), collections.Counter()
+        with open(os.path.join(self.dir, 'audit.ndjson')) as f:
+            for text in f:
+                line = json.loads(text)
+                if line['what'] in ('submit', 'continue'):
+                    there[line['user'], line.get('account'), line['status']] += 1
+        for order in self.orders:
+            want[order.user, order.account, 200] += 1
+        for (user, account), n in self.forged.items():
+            want[user, account, 400] += n
+        for what, n in want.items():
+            if there[what] < n:
+                fail('the audit log has', there[what], 'of', n, 'lines of', what)
 
     def ends(self):
         count, after = collections.Counter(), 0
@@ -673,8 +776,6 @@ def prepare(w):
         os.mkdir(home)
         os.chown(home, uid, uid)
     os.mkdir(w.dir, 0o700)
-    with open(os.path.join(w.dir, 'users.yaml'), 'w') as f:
-        f.write(YAML)
     with open(os.path.join(w.a.folder, 'sweep_job.yaml'), 'w') as f:
         f.write(JOB % (9, 60))
     with open(os.path.join(w.a.folder, 'sweep.yaml'), 'w') as f:
