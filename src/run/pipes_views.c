@@ -44,7 +44,7 @@ static enum hd_err own_chunks(struct hd_plan *plan, const struct hd_pipes *pipes
 	const struct hd_view *view, const struct hd_layout *layout, const struct hd_job *job,
 	struct hd_diag *diag)
 {
-	const uint32_t servers = job ? hd_job_servers(job) : 0, copies = servers ? hd_job_copies(job) : 0;
+	const uint32_t servers = job ? hd_job_servers(job) : 0, copies = job ? hd_job_copies(job) : 0;
 	const uint32_t nbuckets = layout->first_chunk ? layout->nbuckets : hd_bucket_count(plan->nchunks);
 	uint32_t rank[HD_VIEW_RANKS];
 	struct hd_holding held;
