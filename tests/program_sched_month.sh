@@ -37,18 +37,21 @@ for name, g in {g["name"]: g for g in was["groups"]}.items():
 END
 passed "as it was: the waits, groups and makespan that were recorded"
 
-replayed()              # SETTING
+replayed()              # SETTING [LIST OPTION DEVICES]
 {
-	expect 0 heddle sched simulate --trace month.csv --cluster $cluster --policy slurm --rows rows.csv \
-		${1:+--slurm "$1"}
-	python3 "$SOURCE_DIR/tests/slurm_replay.py" month.csv $cluster "$1" >replay.txt || failed "the replay"
-	python3 - <<'END' || failed "--slurm '$1': the replay begins jobs at other times"
+	expect 0 heddle sched simulate --trace "${2:-month.csv}" "${3:---cluster}" "${4:-$cluster}" \
+		--policy slurm --rows rows.csv ${1:+--slurm "$1"}
+	python3 "$SOURCE_DIR/tests/slurm_replay.py" "${2:-month.csv}" "${4:-$cluster}" "$1" >replay.txt ||
+		failed "the replay"
+	python3 - <<'END' || failed "--slurm '$*': the replay begins jobs at other times"
 import csv
 want = [line.split() for line in open("replay.txt")]
 rows = list(csv.DictReader(open("rows.csv")))
 assert len(rows) == len(want) - 2 > 100
-for r, (id, was, begins) in zip(rows, want):
-    assert r["recorded_id"] == id and abs(float(r["first_start_s"]) - float(begins)) < 1e-6, (r, begins)
+for r, (id, was, begins, lost) in zip(rows, want):
+    said = r["first_start_s"]
+    assert r["recorded_id"] == id and abs(float(r["lost_s"]) - float(lost)) < 1e-6, (r, begins, lost)
+    assert not said if begins == "None" else abs(float(said) - float(begins)) < 1e-6, (r, begins)
 END
 }
 replayed ""
@@ -56,6 +59,75 @@ replayed backfill=easy,age=0,half-life=3600,fairshare=300,size=3000
 replayed backfill=none,small
 replayed share.lab1=3,share.u05=2,partition.gpu=5,qos.high=10,qos=2000,depth=7
 passed "slurm: a replay from the rules begins every job at the same second"
+
+# nodes in partitions: of a higher tier, with a limit, preempted; some jobs name none, or two
+nodes=a100:8,k80:4,v100:12
+python3 "$SOURCE_DIR/tests/sacct_generate.py" 420 5 $nodes 0.9 sinfo.txt >sacct.txt
+expect 0 heddle sched import sacct.txt -o parted.csv
+replayed "" parted.csv --partitions sinfo.txt
+says 'jobs were preempted'
+says 'ask for longer than MaxTime of their partitions'
+says 'named no partition of sinfo.txt'
+python3 - <<'END' || failed "the month has no jobs of each kind"
+import csv
+rows = {r["recorded_id"]: r for r in csv.DictReader(open("rows.csv"))}
+assert sum(float(r["lost_s"]) > 0 for r in rows.values()) > 3
+assert sum(not r["first_start_s"] for r in rows.values()) > 0
+assert sum("," in r["partition"] for r in rows.values()) > 3
+END
+replayed backfill=easy,partition=30000,partition.small=9 parted.csv --partitions sinfo.txt
+replayed backfill=none,age=0,size=5000,depth=9 parted.csv --partitions sinfo.txt
+sed 's/REQUEUE/OFF    /; s/CANCEL/OFF   /' sinfo.txt >calm.txt
+replayed fairshare=0 parted.csv --partitions calm.txt
+if grep -q preempted err; then failed "preempted where PreemptMode is OFF"; fi
+passed "slurm with partitions: every start, and every second that a preempted job lost, as by the replay"
+
+expect 0 heddle sched compare --trace parted.csv --partitions sinfo.txt \
+	--policy as-it-was,slurm,fifo --price a100:2 --by partition --json
+cp out parted.json
+python3 - <<'END' || failed "as-it-was with partitions is not what was recorded"
+import csv, json
+rows = list(csv.DictReader(open("parted.csv")))
+waits = [float(r["start"]) - float(r["submit"]) for r in rows]
+long = max(float(r["end"]) for r in rows) - min(float(r["submit"]) for r in rows)
+was, slurm, fifo = json.load(open("parted.json"))
+assert abs(was["waits"]["mean_s"] - sum(waits) / len(waits)) < 1e-6 * long, was["waits"]
+assert was["makespan_s"] == long and was["waits"]["max_s"] == max(waits), was
+names = sorted({r["partition"] or "-" for r in rows})
+for run in was, slurm, fifo:
+    assert [g["name"] for g in run["groups"]] == names, run["groups"]
+    assert sum(g["device_h"] for g in run["groups"]) - run["waits"]["device_h"] < 1e-6 * long
+a100 = sum(int(r["gpus"]) * (float(r["end"]) - float(r["start"])) for r in rows if r["type"] == "a100")
+assert abs(was["cost"] - 2 * a100 / 3600) < 1e-6 * a100, (was["cost"], a100)
+END
+! grep -q 'as it was, jobs held' err || failed "jobs that keep to their partitions are said not to"
+# no job is where its partition has no node: by types in the rows
+expect 0 heddle sched simulate --trace parted.csv --partitions sinfo.txt --policy fifo --rows rows.csv
+python3 - <<'END' || failed "fifo takes devices of other partitions"
+import csv
+rows, n = list(csv.DictReader(open("rows.csv"))), 0
+for r in rows:
+    for column, seconds in r.items():
+        if "@" in column and float(seconds or 0) > 0 and r["partition"] not in ("", "gone"):
+            n += 1
+            on = column.split("@")[1].removesuffix("_s").split("+")
+            assert set(r["partition"].split(",")) & set(on), (column, r)
+assert n > 50, rows[0]
+END
+expect 0 heddle sched compare --trace parted.csv --partitions sinfo.txt --policy slurm \
+	--partition debug --json
+python3 - <<'END' || failed "a job of a list of partitions counts for each"
+import csv, json
+n = sum("debug" in r["partition"].split(",") for r in csv.DictReader(open("parted.csv")))
+assert json.load(open("out"))[0]["waits"]["jobs"] == n > 3
+END
+expect 2 heddle sched compare --trace parted.csv --partitions sinfo.txt --cluster a100:4 --policy slurm
+says 'or --partitions FILE'
+expect 3 heddle sched compare --trace parted.csv --partitions parted.csv --policy slurm
+says 'parted.csv:1: the line'
+expect 2 heddle sched simulate --trace parted.csv --partitions sinfo.txt --policy fifo --log x.ndjson
+says 'does not hold partitions'
+passed "as it was, policies and tables with partitions"
 
 # users without usage are equal, so the larger job is first: 2 devices are free at 100
 head=$(head -n 1 month.csv)

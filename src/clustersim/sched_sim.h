@@ -21,7 +21,9 @@
  *	5. A price in force is read when it is charged; shares are computed again for a price that moved by a
  *	   tenth, an hour after the last; with patience every hour.
  *
- * A job that names a type of devices runs on that alone; one that is not there is HD_E_INPUT.
+ * A job that names a type of devices runs on that alone; one that is not there is HD_E_INPUT. With partitions
+ * it runs on devices of its partitions alone; by rounds, on those of one type, of which nodes are in the same
+ * partitions.
  * A job whose list does not say how long it takes is thought to take what it takes alone on type v100, or
  * else on its fastest.
  *
@@ -38,6 +40,7 @@
 #include "scheduler/rounds.h"
 #include "clustersim/job_list.h"
 #include "clustersim/machines.h"
+#include "clustersim/slurm_partitions.h"
 #include "clustersim/prices.h"
 
 /* What decides. QUEUE_RECORDED: nothing, every job starts when its record says that it did and keeps its
@@ -64,6 +67,8 @@ struct hd_sched_sim_setting {
 	const struct hd_slurm_setting *slurm;     /* of QUEUE_SLURM */
 	uint32_t ntypes;
 	const struct hd_sched_type *types;        /* sorted by name; prices and revocations of them */
+	/* of these types: jobs name kinds of GPUs, and keep to the types of their partitions. NULL: none */
+	const struct hd_slurm_partitions *partitions;
 	const uint32_t *host;                     /* [devices]; NULL: one device a host */
 	const struct hd_rates *rates;             /* of these types in this order; NULL: `speed` */
 	const double *speed;                      /* [ntypes] work per second; NULL: 1 */
@@ -127,10 +132,11 @@ struct hd_sched_sim_result {
 	double extended;
 	uint64_t rounds, solves, kept, starts, moves, resizes, revoked, failed;
 	uint64_t most_at_once;
-	/* of queues: devices that were busy at once, how many a type has too few for that, and jobs whose
-	 * start is not recorded */
+	/* of queues: devices that were busy at once, how many a type, or a partition of it, has too few for
+	 * that; jobs whose start is not recorded, that ask for longer than their partitions allow, and how
+	 * often one was preempted */
 	uint32_t peak, over;
-	uint64_t nunstarted;
+	uint64_t nunstarted, ntoo_long, npreempted;
 	struct hd_estimate_account estimate;
 	const char *ended;                        /* "" if all jobs are over; else why not */
 };

@@ -4,7 +4,9 @@
  * 1. A job counts if it is in the range of the setting and none of the filter's parts speaks against it. All
  *    jobs are simulated: a filter says which are looked at, not which were there.
  * 2. Percentiles are the smallest value that at least that part of all does not exceed.
- * 3. Groups are in order of their names; a job without a name in that place is in group "-".
+ *    A job with a list of partitions ("gpu,debug") counts for each of them.
+ * 3. Groups are in order of their names; a job without a name in that place is in group "-", one with a list
+ *    of partitions in a group of its list.
  *
  * Pure. */
 #ifndef HD_CLUSTERSIM_SCHED_WAITS_H

@@ -12,7 +12,8 @@
  *	    Usage is device seconds, halved every half_life, counted while they pass. Users are those that
  *	    have come so far. A share is 1 where none is given
  *	J   devices over all devices; favor_small: 1 less that
- *	P   the partition's number over the largest of all; 1 where none is given
+ *	P   the partition's number over the largest of all; where none is given its PriorityJobFactor, without
+ *	    partitions 1
  *	Q   the QOS' number over the largest of all; 0 where none is given
  *
  * 1. Whenever a job comes or ends, jobs are looked at by priority, then by id. A job that fits now starts, on
@@ -24,8 +25,22 @@
  *    starts there. No later job may move a reservation.
  * 3. A limit that is none or not known is limit_s (365 days, Slurm's for UNLIMITED). Jobs are not killed at
  *    it: one that is still there is expected to end a second from now.
- * 4. Nothing is preempted, no node is chosen, no job depends on another, and no start is charged: what a job
- *    took is what the accounting says. */
+ * 4. No node is chosen, no job depends on another, and no start is charged: what a job took is what the
+ *    accounting says.
+ * 5. With partitions (slurm_partitions.h) a job is looked at once for each that it names, in order of tier,
+ *    the highest first, then of priority and id, then as the file has them. It begins by the first that has
+ *    room; by each of the others it reserves (bf_one_resv_per_job is not set). One that names none that is
+ *    there may have all devices, with tier 1, factor 1 and without limit.
+ * 6. By a partition it has devices of one kind on nodes of that partition, first of the types that the fewest
+ *    partitions have, then of the first by name. What rules 1 and 2 say of types they say of kinds.
+ * 7. A job that asks for longer than MaxTime does not begin by that partition (PartitionTimeLimit); of one
+ *    that asks for nothing in particular MaxTime is the limit. Whether a partition is up is not asked.
+ * 8. PreemptType=preempt/partition_prio, where a partition's PreemptMode is REQUEUE or CANCEL: a job that
+ *    does not fit takes devices of running ones of lower tiers, of such partitions alone. They go in order of
+ *    tier, then of devices, the lowest first, then the youngest, until it fits; then those stay without which
+ *    it fits as well, asked in the same order. Kinds are tried by name. What is requeued begins from its
+ *    start, and is in the queue again after HD_SLURM_REQUEUE_S; what is cancelled counts as dropped. There is
+ *    no grace time. */
 #ifndef HD_CLUSTERSIM_SLURM_H
 #define HD_CLUSTERSIM_SLURM_H
 
@@ -38,7 +53,8 @@ enum hd_backfill { HD_BACKFILL_CONSERVATIVE, HD_BACKFILL_EASY, HD_BACKFILL_NONE 
 enum hd_slurm_of { HD_SLURM_PARTITION, HD_SLURM_QOS, HD_SLURM_SHARE };
 struct hd_slurm_number { enum hd_slurm_of of; const char *name; double value; };
 
-enum { HD_SLURM_NUMBERS = 256 };
+enum { HD_SLURM_NUMBERS = 256,
+       HD_SLURM_REQUEUE_S = 121 };                /* as measured of 22.05 */
 
 struct hd_slurm_setting {
 	double age, fairshare, job_size, partition, qos;

@@ -244,6 +244,7 @@ enum hd_opt_kind { HD_TAKES_FLAG, HD_TAKES_TEXT, HD_TAKES_COUNT, HD_TAKES_REPEAT
 	X(DEADLINE_FACTOR, 0, "deadline-factor", TEXT, "X",    "deadlines for jobs without one, so many times their duration") \
 	X(TUNE,        0,   "tune",          TEXT,   "K=X,...", "kappa, away, stop, failures, free-switching; beta, phi, patience, delay, alpha, pack, published, backfill, preempt") \
 	X(SLURM,       0,   "slurm",         TEXT,   "K=X,...", "the row slurm: weights age, fairshare, size, partition, qos; max-age, half-life, limit (seconds), small, depth, backfill=conservative|easy|none; partition.NAME, qos.NAME, share.NAME") \
+	X(SINFO_PARTITIONS, 0, "partitions", TEXT,   "FILE",    "nodes and partitions, as sinfo prints them (see the help of sched advise), in place of --cluster: jobs keep to the nodes of their partitions") \
 	X(ANY_TYPE,    0,   "any-type",      FLAG,   "",        "jobs of an accounting that asked for no type of GPU may run on any, not only on what they got") \
 	X(SQUEUE,      0,   "squeue",        TEXT,   "FILE",    "what squeue printed (see the help of sched advise), in place of asking it") \
 	X(SINFO,       0,   "sinfo",         TEXT,   "FILE",    "what sinfo printed, of the same moment") \

@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "clustersim/io/sacct.h"
 
-enum { COLUMNS = 12, TEXT = 260, GPU = 64 };
+enum { COLUMNS = 21, TEXT = 260, GPU = 64 };
 
 struct lines {
 	const char *name;
@@ -89,7 +89,8 @@ static const char *keep(struct hd_arena *arena, const char *text) { return hd_ar
 
 /* ---- nodes ---- */
 
-enum { NODE, STATE_COMPACT, PARTITION_NAME, GRES, GRES_USED };
+enum { NODE, STATE_COMPACT, PARTITION_NAME, GRES, GRES_USED, AVAILABLE, MAX_TIME, TIER, FACTOR,
+	PREEMPT_MODE };
 
 static bool usable(const char *state)
 {
@@ -101,23 +102,50 @@ static bool usable(const char *state)
 	return false;
 }
 
-static enum hd_err partition_bit(struct hd_slurm_now *live, const char *name, struct hd_arena *arena, uint64_t
-	*bit,
+static enum hd_preempted preempted_of(const char *mode)
+{
+	return !strncasecmp(mode, "REQUEUE", 7) ? HD_PREEMPTED_REQUEUE :
+		!strncasecmp(mode, "CANCEL", 6) ? HD_PREEMPTED_CANCEL : HD_PREEMPTED_NOT;
+}
+
+/* What a partition is, by the line at hand. */
+static enum hd_err partition_of(struct hd_slurm_partition *p, const struct lines *l, struct hd_arena *arena,
+	struct hd_diag *diag)
+{
+	const bool endless = !strcasecmp(l->cell[MAX_TIME], "infinite");
+	uint64_t tier;
+
+	*p = (struct hd_slurm_partition){ .name = keep(arena, l->cell[PARTITION_NAME]),
+		.state = keep(arena, l->cell[AVAILABLE]), .limit_s = INFINITY,
+		.preempted = preempted_of(l->cell[PREEMPT_MODE]) };
+	if (!p->name || !p->state)
+		return hd_fail(diag, HD_E_NOMEM, "no memory for partitions");
+	if (!*p->name)
+		return bad(l, diag, "a partition without a name");
+	if (hd_num_u64(l->cell[TIER], UINT32_MAX, &tier, NULL) ||
+		hd_num_f64(l->cell[FACTOR], 0, UINT32_MAX, &p->factor, NULL))
+		return bad(l, diag, "the tier or the factor of its partition is no number");
+	if (!endless && !sacct_limit(l->cell[MAX_TIME], &p->limit_s))
+		return bad(l, diag, "the time limit of its partition is none");
+	p->tier = (uint32_t)tier;
+	return HD_OK;
+}
+
+static enum hd_err partition_bit(struct hd_slurm_now *live, struct hd_arena *arena, uint64_t *bit,
 	const struct lines *l, struct hd_diag *diag)
 {
+	struct hd_slurm_partitions *all = &live->partitions;
+	enum hd_err err = HD_OK;
 	uint32_t k = 0;
 
-	while (k < live->npartitions && strcmp(live->partition[k], name) != 0)
+	while (k < all->n && strcmp(all->at[k].name, l->cell[PARTITION_NAME]) != 0)
 		k++;
-	if (k == HD_LIVE_PARTITIONS)
+	if (k == HD_SLURM_PARTITIONS)
 		return bad(l, diag, "more than 64 partitions");
-	if (k == live->npartitions) {
-		if (!(live->partition[k] = keep(arena, name)))
-			return hd_fail(diag, HD_E_NOMEM, "no memory for partitions");
-		live->npartitions++;
-	}
+	if (k == all->n && !(err = partition_of(&all->at[k], l, arena, diag)))
+		all->n++;
 	*bit = UINT64_C(1) << k;
-	return HD_OK;
+	return err;
 }
 
 static enum hd_err read_node(struct hd_slurm_now *live, const struct lines *l, struct hd_arena *arena,
@@ -126,7 +154,7 @@ static enum hd_err read_node(struct hd_slurm_now *live, const struct lines *l, s
 	char gpu[GPU], of_used[GPU];
 	const double n = sacct_gpus(l->cell[GRES], gpu), used = sacct_gpus(l->cell[GRES_USED], of_used);
 	uint64_t bit = 0;
-	enum hd_err err = partition_bit(live, l->cell[PARTITION_NAME], arena, &bit, l, diag);
+	enum hd_err err = partition_bit(live, arena, &bit, l, diag);
 
 	if (err)
 		return err;
@@ -176,9 +204,9 @@ static const char *type_name(const struct hd_slurm_now *live, const struct hd_sl
 		return node->gpu;
 	hd_text_init(&name, arena);
 	hd_text_addf(&name, "%s@", node->gpu);
-	for (uint32_t k = 0; k < live->npartitions; k++)
+	for (uint32_t k = 0; k < live->partitions.n; k++)
 		if (node->partitions >> k & 1) {
-			hd_text_addf(&name, "%s%s", first ? "" : "+", live->partition[k]);
+			hd_text_addf(&name, "%s%s", first ? "" : "+", live->partitions.at[k].name);
 			first = false;
 		}
 	return name.full ? NULL : name.at;
@@ -211,6 +239,8 @@ static enum hd_err make_types(struct hd_slurm_now *live, const char *name, struc
 			if (live->ntypes == HD_SCHED_TYPES)
 				return hd_fail(diag, HD_E_INPUT, "%s: more than %d types of GPUs and sets of "
 					"partitions", name, HD_SCHED_TYPES);
+			live->partitions.gpu[live->ntypes] = node->gpu;
+			live->partitions.in[live->ntypes] = node->partitions;
 			live->type[live->ntypes++] = (struct hd_sched_type){ .name = node->type_name };
 		}
 		node->type = live->ntypes - 1;
@@ -249,12 +279,26 @@ enum hd_err hd_slurm_nodes(struct hd_slurm_now *live, const char *name, const ui
 
 /* ---- jobs ---- */
 
-enum { ID, TASK, STATE, USER, ACCOUNT, PARTITION, SUBMIT, START, LIMIT, TRES, REASON, NAME };
+enum { ID, TASK, STATE, USER, ACCOUNT, PARTITION, SUBMIT, START, LIMIT, TRES, PER_JOB, PER_NODE, NNODES,
+	PRIORITY,	DEPENDENCY, ELIGIBLE, FEATURE, REQUIRED, NODES, REASON, NAME };
 
-/* Slurm's reasons for which it would take more devices, or others' patience. */
+/* Slurm's reasons for which it would take more devices, or others' patience; by their beginnings. The last
+ * has more words: "..., DRAINED or reserved for jobs in higher priority partitions". */
 static bool waits_for_devices(const char *reason)
 {
-	static const char *const words[] = { "", "None", "Priority", "Resources" };
+	static const char *const words[] = { "None", "Priority", "Resources",
+		"Nodes required for job are DOWN", "Nodes_required_for_job_are_DOWN" };
+
+	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+		if (k < 3 ? !strcasecmp(words[k], reason) : !strncasecmp(words[k], reason, strlen(words[k])))
+			return true;
+	return !*reason;
+}
+
+/* sinfo is newer; and of a list another partition may do. */
+static bool is_of_partition(const char *reason)
+{
+	static const char *const words[] = { "PartitionDown", "PartitionInactive", "PartitionTimeLimit" };
 
 	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
 		if (!strcasecmp(words[k], reason))
@@ -262,18 +306,55 @@ static bool waits_for_devices(const char *reason)
 	return false;
 }
 
-/* Of "a,b" those that have nodes with GPUs. */
-static uint64_t partitions_of(const struct hd_slurm_now *live, const char *list)
-{
-	uint64_t bits = 0;
+static bool is_said(const char *text) { return *text && strcasecmp(text, "(null)") != 0 &&
+	strcasecmp(text, "N/A") != 0; }
 
-	for (uint32_t k = 0; k < live->npartitions; k++) {
-		const size_t n = strlen(live->partition[k]);
-		for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
-			if (strcspn(at, ",") == n && !strncmp(at, live->partition[k], n))
-				bits |= UINT64_C(1) << k;
+/* GPUs of the whole job: of its TRES where Slurm counts them there, else of what it asked for; *per: on each
+ * node, if it asked so. Below 0: no number. */
+static double gpus_of(const struct lines *l, char gpu[GPU], uint32_t *per)
+{
+	char of_node[GPU];
+	uint64_t nodes = 0;
+	const double each = sacct_gpus(l->cell[PER_NODE], of_node);
+	double n = sacct_gpus(l->cell[TRES], gpu);
+
+	if (each < 0 || (each > 0 && hd_num_u64(l->cell[NNODES], HD_LIVE_NODES, &nodes, NULL)))
+		return -1;
+	if (!(n > 0) && !(n < 0))
+		n = sacct_gpus(l->cell[PER_JOB], gpu);
+	if (each > 0 && !(n < 0)) {
+		*per = (uint32_t)each;
+		n = each * (double)(nodes ? nodes : 1);
+		memcpy(gpu, of_node, GPU);
 	}
-	return bits;
+	return n;
+}
+
+/* Why it cannot start, and where it may. */
+static void judge(const struct hd_slurm_now *live, const struct lines *l, struct hd_slurm_job *job)
+{
+	const uint64_t named = hd_slurm_partitions_named(&live->partitions, job->partition);
+	uint64_t up = 0, gpus = 0;
+
+	for (uint32_t t = 0; t < live->ntypes; t++)
+		gpus |= live->partitions.in[t];
+	for (uint32_t p = 0; p < live->partitions.n; p++) {
+		const struct hd_slurm_partition *of = &live->partitions.at[p];
+		if (!(named & gpus & UINT64_C(1) << p) || strcasecmp(of->state, "up") != 0)
+			continue;
+		up |= UINT64_C(1) << p;
+		if (job->limit_s > of->limit_s)
+			continue;
+		job->partitions |= UINT64_C(1) << p;
+		job->tier = of->tier > job->tier ? of->tier : job->tier;
+	}
+	job->bar = !waits_for_devices(job->reason) && !is_of_partition(job->reason) ? HD_SLURM_BAR_REASON :
+		!(job->priority > 0) ? HD_SLURM_BAR_HELD :
+		is_said(l->cell[DEPENDENCY]) ? HD_SLURM_BAR_DEPENDENCY :
+		!up ? HD_SLURM_BAR_PARTITION :
+		!job->partitions ? HD_SLURM_BAR_LIMIT :
+		is_said(l->cell[FEATURE]) || is_said(l->cell[REQUIRED]) ? HD_SLURM_BAR_NODES :
+		HD_SLURM_BAR_NONE;
 }
 
 /* "102_3" of a task of an array; its first column is the id of the whole array. */
@@ -288,43 +369,69 @@ static const char *job_id(const struct lines *l, struct hd_arena *arena)
 	return keep(arena, id);
 }
 
+static enum hd_err keep_texts(struct hd_slurm_job *job, const struct lines *l, const char *gpu,
+	struct hd_arena *arena, struct hd_diag *diag)
+{
+	job->id = job_id(l, arena);
+	job->user = keep(arena, l->cell[USER]);
+	job->account = keep(arena, l->cell[ACCOUNT]);
+	job->partition = keep(arena, l->cell[PARTITION]);
+	job->name = keep(arena, l->cell[NAME]);
+	job->reason = keep(arena, l->cell[REASON]);
+	job->nodes = keep(arena, l->cell[NODES]);
+	job->gpu = keep(arena, gpu);
+	return job->id && job->user && job->account && job->partition && job->name && job->reason &&
+		job->nodes && job->gpu ? HD_OK :
+		hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", l->name);
+}
+
 static enum hd_err read_job(struct hd_slurm_now *live, const struct lines *l, struct hd_arena *arena,
 	struct hd_diag *diag)
 {
 	char gpu[GPU];
-	const double n = sacct_gpus(l->cell[TRES], gpu);
+	uint32_t per = 0;
+	const double n = gpus_of(l, gpu, &per);
 	struct hd_slurm_job job = { .runs = strcasecmp(l->cell[STATE], "PENDING") != 0, .limit_s = INFINITY,
-		.held = !waits_for_devices(l->cell[REASON]), .partitions = partitions_of(live,
-			l->cell[PARTITION]) };
-	double start_s;
+		.start_s = NAN, .per_node = per };
+	double eligible_s;
 
 	if (!*l->cell[ID])
 		return bad(l, diag, "a job without an id");
-	if (n < 0)
+	if (n < 0 || n > HD_JOB_SCALE)
 		return bad(l, diag, "its GPUs are no number");
 	if (!sacct_time(l->cell[SUBMIT], &job.submit_s))
 		return bad(l, diag, "its submission is no time");
 	live->now_s = fmax(live->now_s, job.submit_s);
-	if (job.runs && sacct_time(l->cell[START], &start_s))
-		live->now_s = fmax(live->now_s, start_s);
+	if (job.runs && sacct_time(l->cell[START], &job.start_s))
+		live->now_s = fmax(live->now_s, job.start_s);
 	if (!(n > 0)) {
 		live->nwithout++;
 		return HD_OK;
 	}
 	if (!sacct_limit(l->cell[LIMIT], &job.limit_s))
 		job.limit_s = INFINITY;
+	if (hd_num_f64(l->cell[PRIORITY], 0, UINT32_MAX, &job.priority, NULL))
+		return bad(l, diag, "its priority is no number");
 	job.gpus = (uint32_t)n;
-	job.id = job_id(l, arena);
-	job.user = keep(arena, l->cell[USER]);
-	job.account = keep(arena, l->cell[ACCOUNT]);
-	job.partition = keep(arena, l->cell[PARTITION]);
-	job.name = keep(arena, l->cell[NAME]);
-	job.reason = keep(arena, l->cell[REASON]);
-	job.gpu = keep(arena, gpu);
+	enum hd_err err = keep_texts(&job, l, gpu, arena, diag);
+	if (err)
+		return err;
+	judge(live, l, &job);
+	/* until squeue is read to its end it is not known when now is */
+	job.begin_s = sacct_time(l->cell[ELIGIBLE], &eligible_s) ? eligible_s : job.submit_s;
 	live->job[live->njobs++] = job;
-	return job.id && job.user && job.account && job.partition && job.name && job.reason && job.gpu ?
-		HD_OK :
-		hd_fail(diag, HD_E_NOMEM, "%s: no memory for its jobs", l->name);
+	return HD_OK;
+}
+
+/* Slurm gives another reason to those that it has looked at since. */
+static void bar_later_ones(struct hd_slurm_now *live)
+{
+	for (uint32_t i = 0; i < live->njobs; i++) {
+		struct hd_slurm_job *job = &live->job[i];
+		if (job->bar == HD_SLURM_BAR_NONE && job->begin_s > live->now_s &&
+			(!*job->reason || !strcasecmp(job->reason, "None")))
+			job->bar = HD_SLURM_BAR_BEGIN;
+	}
 }
 
 static int by_submission(const void *a, const void *b, void *jobs)
@@ -367,5 +474,7 @@ enum hd_err hd_slurm_jobs(struct hd_slurm_now *live, const char *name, const uin
 	while (!err && next(l, &err, diag))
 		err = live->njobs == HD_SCHED_JOBS ? bad(l, diag, "more than 131072 jobs") :
 			read_job(live, l, arena, diag);
+	if (!err)
+		bar_later_ones(live);
 	return err ? err : sort_jobs(live, arena, diag);
 }

@@ -9,6 +9,7 @@ struct sim_job {
 	struct hd_listed_job listed;
 	uint64_t id;
 	uint32_t ikind, entity, failures, draws;
+	uint64_t partitions;                      /* of the setting's; those that it may use */
 	double done;                              /* steps */
 	double admitted_s, jobs_before;           /* integral of the number of jobs when it came */
 	double redo;                              /* steps to do again */
@@ -56,6 +57,8 @@ void schedsim_leave(struct sched_sim *sim, struct sim_job *job, double finish_s,
 HD_MUST_USE enum hd_err schedsim_solve(struct sched_sim *sim);
 /* Two jobs begin to run beside each other, perhaps at rates that were guessed: now they are seen. */
 void schedsim_begin_pair(const struct sched_sim *sim, struct hd_round_run *run);
+/* What jobs and options call the devices of a type. */
+const char *schedsim_gpu(const struct hd_sched_sim_setting *set, uint32_t type);
 bool schedsim_wanted(const struct sched_sim *sim, uint64_t id);
 bool schedsim_is_done(const struct sched_sim *sim);
 void schedsim_finish(struct sched_sim *sim, double busy_s, double device_s);     /* the result's averages */

@@ -60,3 +60,54 @@ void profile_take(struct profile *p, double at_s, double for_s, uint32_t devices
 		p->step[from].free -= devices;
 	}
 }
+
+void profile_give(struct profile *p, double at_s, double for_s, uint32_t devices)
+{
+	uint32_t from = cut(p, at_s), to = cut(p, at_s + for_s);
+
+	for (; from < to; from++)
+		p->step[from].free += devices;
+}
+
+/* The window begins at at_s now. Of its steps those stay that are less than all behind them: the first of
+ * these is the least. */
+static void slide(struct profile_window *w, double at_s, double until_s)
+{
+	const struct profile_step *step = w->of->step;
+
+	for (; w->next < w->of->n && step[w->next].at_s < until_s; w->next++) {
+		while (w->tail > w->head && step[w->room[w->tail - 1]].free >= step[w->next].free)
+			w->tail--;
+		w->room[w->tail++] = w->next;
+	}
+	while (w->room[w->head] + 1 < w->of->n && step[w->room[w->head] + 1].at_s <= at_s)
+		w->head++;
+	w->least = step[w->room[w->head]].free;
+}
+
+double profile_earliest_of(struct profile_window *window, uint32_t n, uint32_t devices, uint32_t per,
+	double for_s)
+{
+	double at_s = n ? window[0].of->step[0].at_s : INFINITY;
+
+	for (uint32_t k = 0; k < n; k++)
+		window[k].head = window[k].tail = window[k].next = 0;
+	while (at_s < INFINITY) {
+		uint64_t all = 0;
+		double later_s = INFINITY;
+		for (uint32_t k = 0; k < n; k++) {
+			struct profile_window *w = &window[k];
+			slide(w, at_s, at_s + for_s);
+			if (per)
+				w->least = w->least < per ? 0 : per;
+			all += w->least;
+			/* it has no more before the least of its steps is over */
+			if (w->room[w->head] + 1 < w->of->n)
+				later_s = fmin(later_s, w->of->step[w->room[w->head] + 1].at_s);
+		}
+		if (all >= devices)
+			break;
+		at_s = later_s;
+	}
+	return at_s;
+}

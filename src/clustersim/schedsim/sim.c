@@ -176,13 +176,30 @@ static enum hd_err add_row(struct sched_sim *sim, const struct sim_job *job)
 	return HD_OK;
 }
 
+const char *schedsim_gpu(const struct hd_sched_sim_setting *set, uint32_t type)
+{
+	return set->partitions ? set->partitions->gpu[type] : set->types[type].name;
+}
+
+static void keep_to_partitions(const struct sched_sim *sim, struct sim_job *job)
+{
+	const struct hd_slurm_partitions *of = sim->set->partitions;
+
+	job->partitions = UINT64_MAX;
+	if (!of)
+		return;
+	job->partitions = hd_slurm_partitions_of(of, job->listed.record ? job->listed.record->partition : "");
+	for (uint32_t t = 0; t < sim->set->ntypes; t++)
+		job->rate[t] = of->in[t] & job->partitions ? job->rate[t] : 0;
+}
+
 /* None but the type that it names. */
 static enum hd_err keep_to_type(const struct sched_sim *sim, struct sim_job *job)
 {
 	bool known = false;
 
 	for (uint32_t t = 0; t < sim->set->ntypes; t++) {
-		bool own = !strcmp(sim->set->types[t].name, job->listed.type);
+		bool own = !strcmp(schedsim_gpu(sim->set, t), job->listed.type);
 		known |= own;
 		job->rate[t] = own ? job->rate[t] : 0;
 	}
@@ -211,6 +228,7 @@ static enum hd_err set_rates(struct sched_sim *sim, struct sim_job *job)
 				set->types[t].name, hd_sched_range_words(HD_SCHED_IN_RATE));
 	if (job->listed.type && keep_to_type(sim, job))
 		return HD_E_INPUT;
+	keep_to_partitions(sim, job);
 	if (sim->estimator)
 		hd_estimator_came(sim->estimator, job->ikind);
 	if (!hd_sched_in(HD_SCHED_IN_WEIGHT, job->listed.weight) ||

@@ -12,7 +12,8 @@ static bool counts(const struct hd_job_filter *f, const char *user, uint32_t dev
 	const double at_s = r ? r->submit_s : NAN;
 
 	return !other(f->user, user) && !other(f->account, r ? r->account : "") &&
-		!other(f->partition, r ? r->partition : "") && devices >= f->min_devices &&
+		(!f->partition || hd_slurm_partition_in(r ? r->partition : "", f->partition)) &&
+		devices >= f->min_devices &&
 		(isnan(f->from_s) || at_s >= f->from_s) && (isnan(f->to_s) || at_s < f->to_s);
 }
 

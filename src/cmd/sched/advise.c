@@ -102,15 +102,23 @@ static const struct { enum hd_why_code code; const char *words; } reasons[] = {
 	{ HD_WHY_OUTRANKED, "at its turn others have taken all" },
 };
 
+static const struct { const char *code, *words; } bars[] = {
+#define X(id, code, words) { code, words },
+	HD_SLURM_BARS(X)
+#undef X
+};
+
 static const char *words_of(const struct hd_advice *a)
 {
-	for (size_t k = 0; k < sizeof reasons / sizeof *reasons && !a->job->held; k++)
+	if (a->job->bar)
+		return bars[a->job->bar].words;
+	for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
 		if (reasons[k].code == a->code)
 			return reasons[k].words;
-	return a->job->held ? "Slurm keeps it, for another reason than devices" : "";
+	return "";
 }
 
-static const char *code_of(const struct hd_advice *a) { return a->job->held ? "HELD_BY_SLURM" :
+static const char *code_of(const struct hd_advice *a) { return a->job->bar ? bars[a->job->bar].code :
 	hd_why_name(a->code); }
 
 static const char *wants(char out[100], const struct hd_slurm_job *job)
@@ -132,20 +140,20 @@ static void print_text(const struct hd_slurm_now *live, const struct hd_advice *
 		const struct hd_advice *a = &advice[i];
 		const struct hd_slurm_job *job = a->job;
 		nstart += a->starts;
-		nheld += job->held;
+		nheld += job->bar != HD_SLURM_BAR_NONE;
 		printf("%-16s %-12s %-12s ", job->id, job->user, wants(what, job));
 		if (a->starts) {
 			printf("start on %s\n", a->where);
 			continue;
 		}
 		printf("waits: %s, %s", code_of(a), words_of(a));
-		if (!job->held && a->wait.type != HD_SCHED_NONE && a->code != HD_WHY_UNRUNNABLE)
+		if (!job->bar && a->wait.type != HD_SCHED_NONE && a->code != HD_WHY_UNRUNNABLE)
 			printf("; %u %s free at its turn", a->wait.free, live->type[a->wait.type].name);
-		for (uint32_t k = 0; k < a->wait.nahead && !job->held; k++)
+		for (uint32_t k = 0; k < a->wait.nahead && !job->bar; k++)
 			printf("%s%s", k ? ", " : "; before it ", live->job[a->wait.ahead[k].id - 1].id);
 		printf("%s%s\n", *job->reason ? "; Slurm says " : "", job->reason);
 	}
-	printf("%u of %u GPUs are free; of %u jobs that wait %u would start, %u are held by Slurm; %" PRIu64
+	printf("%u of %u GPUs are free; of %u jobs that wait %u would start, %u cannot yet; %" PRIu64
 		" jobs without GPUs are left out\n", nfree, ndevices, n, nstart, nheld, live->nwithout);
 }
 
@@ -165,7 +173,7 @@ static void put_advice(struct hd_json_writer *w, const struct hd_slurm_now *live
 	hd_json_put_text(w, "why", a->starts ? "" : words_of(a));
 	hd_json_put_text(w, "slurm", a->job->reason);
 	hd_json_open_array(w, "before");
-	for (uint32_t k = 0; k < a->wait.nahead && !a->job->held; k++)
+	for (uint32_t k = 0; k < a->wait.nahead && !a->job->bar; k++)
 		hd_json_put_text(w, NULL, live->job[a->wait.ahead[k].id - 1].id);
 	hd_json_close(w);
 	hd_json_close(w);
@@ -204,25 +212,29 @@ static enum hd_err verb_sched_advise(struct hd_cmd *cmd)
 	const char *name = cmd->args.text[HD_OPT_SCHED_POLICY];
 	struct hd_policy_setting policy = { 0 };
 	struct hd_advice *advice = NULL;
-	struct hd_slurm_now live;
+	struct hd_slurm_now *live = hd_arena_take(&cmd->arena, 1, sizeof *live);
+	const bool slurms = name && !strcmp(name, "slurm");
 	uint32_t n = 0;
-	enum hd_err err = name ? hd_policy_parse(&policy, name, &cmd->diag) : hd_fail(&cmd->diag, HD_E_INVAL,
-		"which policy? --policy NAME (heddle sched policies lists them)");
+	enum hd_err err = !name ? hd_fail(&cmd->diag, HD_E_INVAL,
+		"which policy? --policy NAME (heddle sched policies lists them), or slurm") :
+		slurms ? HD_OK : hd_policy_parse(&policy, name, &cmd->diag);
 
+	if (!live)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for nodes and jobs");
 	policy.fidelity = HD_FIDELITY_EXACT;
 	policy.deadlines = !policy.published;
 	if (!err)
 		err = hd_sched_lp_limit(cmd, &policy);
 	if (!err)
-		err = read_live(cmd, &live);
+		err = read_live(cmd, live);
 	if (!err)
-		err = hd_slurm_advise(&advice, &n, &live, &policy, &cmd->arena, &cmd->diag);
+		err = hd_slurm_advise(&advice, &n, live, slurms ? NULL : &policy, &cmd->arena, &cmd->diag);
 	if (err)
 		return err;
 	if (cmd->args.has[HD_OPT_JSON])
-		print_json(cmd, &live, name, advice, n);
+		print_json(cmd, live, name, advice, n);
 	else
-		print_text(&live, advice, n);
+		print_text(live, advice, n);
 	return HD_OK;
 }
 
@@ -235,8 +247,9 @@ const struct hd_verb hd_verb_sched_advise = {
 		"  sinfo --noheader --Node -O " HD_LIVE_SINFO "\n"
 		"with SLURM_TIME_FORMAT=%s in the environment. Nothing in the cluster is changed. The "
 			"policy is "
-		"asked about jobs that wait and GPUs that are free; jobs that Slurm holds for another reason "
-		"than devices are listed with that reason.",
+		"asked about jobs that wait and GPUs that are free; jobs that could not start on free ones "
+		"are listed with the reason. --policy slurm: Slurm's own order (tier, priority) with "
+			"backfill by limits.",
 	.opts = HD_OPTS(HD_OPT_SCHED_POLICY, HD_OPT_SQUEUE, HD_OPT_SINFO, HD_OPT_LP_ITERATIONS),
 	.run = verb_sched_advise, .test = "program_sched_advise.sh",
 };

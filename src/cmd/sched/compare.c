@@ -33,18 +33,28 @@ static void print_line(const char *name, const struct hd_sched_sim_result *r)
 }
 
 /* Whether what was recorded fits this cluster. */
-static void tell_recorded(const struct hd_cmd *cmd, const struct comparison *c, const struct compared *run)
+static void tell_recorded(const struct comparison *c, const struct hd_sched_sim_result *r)
 {
-	const struct hd_sched_sim_result *r = &run->result;
+	const char *has = c->in.setting.partitions ? "this cluster, or a partition of it, has" :
+		"this cluster has";
 
-	if (c->in.setting.queue != HD_QUEUE_RECORDED || cmd->args.has[HD_OPT_QUIET])
-		return;
 	if (r->over)
-		fprintf(stderr, "heddle: as it was, jobs held %u devices of a type at once more than this "
-			"cluster has: the other rows are of a smaller one\n", r->over);
+		fprintf(stderr, "heddle: as it was, jobs held %u devices of a type at once more than %s: the "
+			"other rows are of a smaller one\n", r->over, has);
 	if (r->nunstarted)
 		fprintf(stderr, "heddle: as it was: of %" PRIu64 " jobs no start after their submission is "
 			"recorded, they begin when they come\n", r->nunstarted);
+}
+
+static void tell_queue(const struct hd_cmd *cmd, const struct comparison *c, const struct compared *run)
+{
+	const struct hd_sched_sim_result *r = &run->result;
+
+	if (cmd->args.has[HD_OPT_QUIET])
+		return;
+	if (c->in.setting.queue == HD_QUEUE_RECORDED)
+		tell_recorded(c, r);
+	hd_sched_tell_slurm(r);
 }
 
 static enum hd_err run_one(struct hd_cmd *cmd, struct comparison *c, const char *name)
@@ -60,7 +70,7 @@ static enum hd_err run_one(struct hd_cmd *cmd, struct comparison *c, const char 
 		(err = hd_sched_sim(&run->result, &c->in.setting, &cmd->arena, &cmd->diag)))
 		return err;
 	hd_sched_note(&c->page, &run->result);
-	tell_recorded(cmd, c, run);
+	tell_queue(cmd, c, run);
 	c->nruns++;
 	err = hd_sched_waits(&run->waits, &run->nwaits, &c->in.setting, &run->result, &c->filter,
 		HD_GROUP_ALL, &cmd->arena, &cmd->diag);
@@ -219,7 +229,10 @@ const struct hd_verb hd_verb_sched_compare = {
 		"it started; slurm, the order and the backfill of Slurm's own scheduler (--slurm).\n"
 		"--from, --to, --partition, --account, --user and --min-gpus say which jobs the table of "
 			"waits "
-		"looks at; all jobs run. To leave jobs out, filter while importing.",
+		"looks at; all jobs run. To leave jobs out, filter while importing.\n"
+		"--partitions FILE, of sinfo, has nodes and partitions: in every row jobs keep to the nodes "
+			"of "
+			"theirs; slurm goes by tier, MaxTime, PriorityJobFactor and PreemptMode besides.",
 	.opts = HD_OPTS(HD_SCHED_OPTS, HD_SCHED_FILTER, HD_OPT_GROUP_BY, HD_OPT_HTML),
 	.run = verb_sched_compare, .test = "program_sched_sim.sh",
 };

@@ -460,6 +460,8 @@ enum hd_err hd_sched_input(struct hd_cmd *cmd, struct hd_sched_input *in)
 		err = hd_sched_pool(cmd, in);
 	if (!err)
 		bind_types(cmd, in);
+	if (!err)
+		err = hd_sched_split(cmd, in);
 	set->costs = HD_SWITCH_COSTS;
 	set->away_s = 600;
 	if (!err && has(cmd, HD_OPT_SWITCHING))

@@ -12,7 +12,8 @@
 
 #define HD_SCHED_OPTS HD_OPT_SCHED_POLICY, HD_OPT_JOBS, HD_OPT_GENERATE, HD_OPT_THROUGHPUTS, HD_OPT_POOL, \
 	HD_OPT_PRICE, HD_OPT_SPEED, HD_OPT_REVOKE, HD_OPT_LOST, HD_OPT_MAP, HD_OPT_FAITHFUL, HD_OPT_ROUND, \
-	HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED, HD_OPT_NODES, HD_OPT_LP_ITERATIONS, HD_OPT_PRICES, \
+	HD_OPT_RESET, HD_OPT_SWITCHING, HD_OPT_SEED, HD_OPT_NODES, HD_OPT_SINFO_PARTITIONS, \
+	HD_OPT_LP_ITERATIONS, HD_OPT_PRICES, \
 	HD_OPT_ZONES, HD_OPT_PRICE_AS, HD_OPT_PRICES_FROM, HD_OPT_SPOT, HD_OPT_ELASTIC, HD_OPT_ENTITIES, \
 	HD_OPT_ENTITY_KIND, HD_OPT_DEADLINE_FACTOR, HD_OPT_TUNE, HD_OPT_ESTIMATE, HD_OPT_SLURM, \
 	HD_OPT_ANY_TYPE
@@ -23,6 +24,8 @@ enum { HD_SCHED_FILE = 256 << 20,                 /* bytes of an input file */
 
 #define HD_SCHED_FILTER HD_OPT_ONLY_USER, HD_OPT_ONLY_ACCOUNT, HD_OPT_ONLY_PARTITION, HD_OPT_FROM_TIME, \
 	HD_OPT_TO_TIME, HD_OPT_MIN_GPUS
+
+struct hd_slurm_now;
 
 struct hd_sched_input {
 	uint32_t ntypes;
@@ -37,6 +40,7 @@ struct hd_sched_input {
 	size_t at;
 	struct hd_policy_setting policy, tuned;   /* tuned: what --tune says, before the name is read */
 	uint32_t *host;
+	const struct hd_slurm_now *nodes;         /* of --partitions */
 	struct hd_prices prices;
 	uint32_t price_type[HD_SCHED_TYPES];
 	struct hd_machine_events events;
@@ -62,6 +66,10 @@ HD_MUST_USE enum hd_err hd_sched_input_jobs(struct hd_cmd *cmd, struct hd_sched_
 
 /* --cluster or --nodes, and all that is said of devices: the part of hd_sched_input after the rates. */
 HD_MUST_USE enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *input);
+
+/* With --partitions, when jobs know the kinds of the cluster: kinds become types, one for each set of
+ * partitions. */
+HD_MUST_USE enum hd_err hd_sched_split(struct hd_cmd *cmd, struct hd_sched_input *input);
 
 /* --switching, which is there: "START,RESIZE,MOVE,PREEMPT" in seconds. */
 HD_MUST_USE enum hd_err hd_sched_switching(struct hd_cmd *cmd, struct hd_switch_costs *costs);

@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "clustersim/measured.h"
+#include "clustersim/slurm_now.h"
 #include "cmd/sched/input.h"
 
 static bool has(const struct hd_cmd *cmd, enum hd_opt opt) { return cmd->args.has[opt]; }
@@ -109,6 +110,103 @@ static enum hd_err read_nodes(struct hd_cmd *cmd, struct hd_sched_input *in)
 		return hd_fail(&cmd->diag, HD_E_INPUT, "%s: no machine in it has devices", path);
 	qsort(in->type, in->ntypes, sizeof *in->type, by_name);
 	return set_hosts(cmd, in, &list);
+}
+
+/* ---- nodes and partitions ---- */
+
+/* Until hd_sched_split() a type is a kind of GPU, wherever it is. */
+static enum hd_err read_partitions(struct hd_cmd *cmd, struct hd_sched_input *in)
+{
+	const char *path = cmd->args.text[HD_OPT_SINFO_PARTITIONS];
+	struct hd_slurm_now *nodes = hd_arena_take(&cmd->arena, 1, sizeof *nodes);
+	uint8_t *bytes;
+	size_t len;
+	enum hd_err err = HD_OK;
+
+	if (!nodes)
+		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for nodes");
+	if (has(cmd, HD_OPT_SPOT))
+		return hd_fail(&cmd->diag, HD_E_INVAL,
+			"--spot: it is for --cluster and --nodes; nodes of --partitions do not come and go");
+	err = hd_sched_file(cmd, path, &bytes, &len);
+	if (!err)
+		err = hd_slurm_nodes(nodes, path, bytes, len, &cmd->arena, &cmd->diag);
+	for (uint32_t k = 0; !err && k < nodes->ntypes; k++) {
+		uint32_t t = find(in, nodes->partitions.gpu[k]);
+		if (t == HD_SCHED_NONE)
+			err = add_type(cmd, in, HD_OPT_SINFO_PARTITIONS, nodes->partitions.gpu[k], 0, &t);
+		if (!err)
+			in->type[t].n += nodes->type[k].n;
+	}
+	if (!err)
+		qsort(in->type, in->ntypes, sizeof *in->type, by_name);
+	in->nodes = nodes;
+	return err;
+}
+
+/* Jobs of a partition that is not there, and gangs for which no set of like nodes is enough. */
+static void tell_partitions(const struct hd_cmd *cmd, const struct hd_sched_input *in)
+{
+	const struct hd_slurm_partitions *of = &in->nodes->partitions;
+	unsigned long long nunknown = 0, nlarge = 0;
+	const char *first = NULL;
+
+	for (size_t i = 0; i < in->list.n && !has(cmd, HD_OPT_QUIET); i++) {
+		const struct hd_listed_job *job = &in->list.at[i];
+		const char *named = job->record ? job->record->partition : "";
+		const uint64_t bits = hd_slurm_partitions_of(of, named);
+		uint32_t most = 0;
+		if (!hd_slurm_partitions_named(of, named)) {
+			first = first ? first : named;
+			nunknown++;
+		}
+		for (uint32_t t = 0; t < in->ntypes; t++)
+			if (of->in[t] & bits && (!job->type || !strcmp(job->type, of->gpu[t])) &&
+				in->type[t].n > most)
+				most = in->type[t].n;
+		nlarge += job->scale > most;
+	}
+	if (nunknown)
+		fprintf(stderr, "heddle: %s: %llu job%s named no partition of %s (\"%.60s\"...) and may have "
+			"all devices\n", cmd->args.text[HD_OPT_JOBS], nunknown, nunknown == 1 ? "" : "s",
+			cmd->args.text[HD_OPT_SINFO_PARTITIONS], first);
+	if (nlarge)
+		fprintf(stderr, "heddle: %s: %llu job%s larger than any set of like GPUs on nodes of the "
+			"same partitions: policies never start %s; as-it-was and slurm may\n",
+			cmd->args.text[HD_OPT_JOBS], nlarge, nlarge == 1 ? " is" : "s are",
+			nlarge == 1 ? "it" : "them");
+}
+
+enum hd_err hd_sched_split(struct hd_cmd *cmd, struct hd_sched_input *in)
+{
+	const struct hd_slurm_now *nodes = in->nodes;
+	const struct hd_sched_input kinds = *in;
+	uint64_t n = 0;
+	uint32_t d = 0;
+
+	if (!has(cmd, HD_OPT_SINFO_PARTITIONS))
+		return HD_OK;
+	in->ntypes = nodes->ntypes;
+	for (uint32_t t = 0; t < nodes->ntypes; t++) {
+		const uint32_t k = find(&kinds, nodes->partitions.gpu[t]);
+		in->type[t] = kinds.type[k];
+		in->type[t].name = nodes->type[t].name;
+		in->type[t].n = nodes->type[t].n;
+		in->speed[t] = kinds.speed[k];
+		in->price_type[t] = kinds.price_type[k];
+		n += nodes->type[t].n;
+	}
+	in->setting.partitions = &nodes->partitions;
+	tell_partitions(cmd, in);
+	if (n > HD_SCHED_DEVICES || !(in->host = hd_arena_take(&cmd->arena, n + 1, sizeof *in->host)))
+		return hd_fail(&cmd->diag, n > HD_SCHED_DEVICES ? HD_E_INPUT : HD_E_NOMEM,
+			"--partitions: %llu devices; at most %d", (unsigned long long)n, HD_SCHED_DEVICES);
+	for (uint32_t k = 0; k < nodes->nnodes; k++)
+		for (uint32_t g = 0; g < nodes->node[k].gpus; g++)
+			in->host[d++] = k;
+	in->setting.host = in->host;
+	return in->has_rates ? hd_rates_pick(&in->all, in->ntypes, nodes->partitions.gpu, &cmd->arena,
+		&in->rates, &cmd->diag) : HD_OK;
 }
 
 /* ---- what is said of a type ---- */
@@ -338,11 +436,14 @@ enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *in)
 	const char *names[HD_SCHED_TYPES];
 	enum hd_err err = HD_OK;
 
-	if (has(cmd, HD_OPT_POOL) == has(cmd, HD_OPT_NODES))
+	if (has(cmd, HD_OPT_POOL) + has(cmd, HD_OPT_NODES) + has(cmd, HD_OPT_SINFO_PARTITIONS) != 1)
 		return hd_fail(&cmd->diag, HD_E_INVAL,
-			"which devices? --cluster v100:36,p100:36,k80:36, or --nodes FILE");
+			"which devices? --cluster v100:36,p100:36,k80:36, --nodes FILE, or --partitions "
+			"FILE");
 	if (has(cmd, HD_OPT_NODES))
 		err = read_nodes(cmd, in);
+	else if (has(cmd, HD_OPT_SINFO_PARTITIONS))
+		err = read_partitions(cmd, in);
 	else if (!(err = hd_sched_each(cmd, HD_OPT_POOL, ":=", put_type, in)))
 		qsort(in->type, in->ntypes, sizeof *in->type, by_name);
 	for (uint32_t t = 0; t < in->ntypes && !err; t++) {
@@ -350,7 +451,8 @@ enum hd_err hd_sched_pool(struct hd_cmd *cmd, struct hd_sched_input *in)
 		in->speed[t] = 1;
 		if (in->has_rates && hd_rates_type(&in->all, names[t]) == HD_RATES_NONE)
 			err = hd_fail(&cmd->diag, HD_E_INVAL, "--%s: %s has no type \"%.60s\"",
-				has(cmd, HD_OPT_POOL) ? "cluster" : "nodes",
+				hd_opts[has(cmd, HD_OPT_POOL) ? HD_OPT_POOL : has(cmd, HD_OPT_NODES) ?
+				HD_OPT_NODES : HD_OPT_SINFO_PARTITIONS].name,
 				cmd->args.text[HD_OPT_THROUGHPUTS], names[t]);
 	}
 	for (size_t k = 0; k < sizeof of_types / sizeof *of_types && !err; k++)

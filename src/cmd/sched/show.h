@@ -15,6 +15,9 @@ void hd_sched_put_summary(struct hd_json_writer *w, const struct hd_sched_sim_se
 	*policy,
 	const struct hd_sched_sim_result *r);
 
+/* On stderr: what partitions did to jobs of the row slurm. */
+void hd_sched_tell_slurm(const struct hd_sched_sim_result *r);
+
 struct hd_sched_page { struct hd_sched_report_run run[HD_REPORT_RUNS]; uint32_t nruns; };
 
 /* With --html: the run at hand will be on the page; what became of it; the file. */

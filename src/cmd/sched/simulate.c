@@ -278,6 +278,16 @@ enum hd_err hd_sched_write_page(struct hd_cmd *cmd, const struct hd_sched_sim_se
 		text.len, &cmd->diag);
 }
 
+void hd_sched_tell_slurm(const struct hd_sched_sim_result *r)
+{
+	if (r->ntoo_long)
+		fprintf(stderr, "heddle: slurm: %" PRIu64 " jobs ask for longer than MaxTime of their "
+			"partitions, and never start\n", r->ntoo_long);
+	if (r->npreempted)
+		fprintf(stderr, "heddle: slurm: jobs were preempted %" PRIu64 " times, and began from their "
+			"start again unless they were cancelled\n", r->npreempted);
+}
+
 static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 {
 	struct hd_sched_input in;
@@ -298,12 +308,17 @@ static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 	hd_text_init(&log, &cmd->arena);
 	hd_text_init(&out, &cmd->arena);
 	in.setting.log = cmd->args.has[HD_OPT_LOG] ? &log : NULL;
+	if (in.setting.log && in.setting.partitions)
+		return hd_fail(&cmd->diag, HD_E_INVAL, "--log: a log of decisions does not hold partitions; "
+			"leave --log or --partitions out");
 	if (in.setting.log && in.setting.queue != HD_QUEUE_ROUNDS)
 		return hd_fail(&cmd->diag, HD_E_INVAL, "--log: %s makes no decisions that are written down; "
 			"--rows says when each job began", name);
 	if ((err = hd_sched_watch(cmd, &page, &in.setting, name)) ||
 		(err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
 		return err;
+	if (!cmd->args.has[HD_OPT_QUIET])
+		hd_sched_tell_slurm(&result);
 	if (in.setting.log && log.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the log of decisions");
 	if (in.setting.log)
