@@ -153,7 +153,18 @@ ends_well far "hosts by ssh"
 is_clean far
 passed "hosts by ssh: one that dies is started again, a copy of the folder is refused"
 
-[ "${SLURM_LONG:-}" ] && slurm_is_real || exit 0
+# what sched advise would start next is what Slurm starts; SLURM_LONG=1: in 24 situations, beside other
+# policies
+slurm_is_real || exit 0
+at=$(now)
+[ "${SLURM_LONG:-}" ] && situations='24 1 all' || situations='1 1'
+python3 "$SOURCE_DIR/tests/slurm_advise.py" "$HEDDLE_BIN" $situations >advised 2>&1 ||
+	failed "advice is not what Slurm does: $(cat advised)"
+cat advised
+echo "advice and Slurm compared: $(since "$at")"
+passed "sched advise by Slurm's order names the jobs that Slurm starts, and none that cannot"
+
+[ "${SLURM_LONG:-}" ] || exit 0
 scancel -u root
 await none_left
 begins long 2..4

@@ -10,7 +10,7 @@
 #
 # Where there is no Slurm, or no root, slurm_begin puts slurm_fake.sh in its place, and slurm_is_real is
 # false.
-# v1 and v2 have the feature v100, the others k80.
+# v1 and v2 have the feature v100 and two GPUs of that name (files that are none), the others k80.
 # Partition `all` is the default; `high` goes before it and requeues its jobs. Ports are of this test alone.
 # Nothing of a Slurm that is installed here for other uses is touched.
 
@@ -53,6 +53,18 @@ slurm_munge()
 
 slurm_has_rest() { slurm_is_real && PATH=$PATH:/usr/sbin:/sbin command -v slurmrestd >/dev/null; }
 
+slurm_kind() { case $1 in v*) echo v100 ;; *) echo k80 ;; esac; }
+slurm_gpus()            # folder
+{
+	local node
+	mkdir -p "$1/dev"
+	echo AutoDetect=off
+	for node in "${slurm_nodes[@]}"; do
+		touch "$1/dev/${node}_0" "$1/dev/${node}_1"
+		echo "NodeName=$node Name=gpu Type=$(slurm_kind "$node") File=$1/dev/${node}_[0-1]"
+	done
+}
+
 slurm_settings()        # folder, first port
 {
 	local at=$1 port=$2 host node i=0
@@ -83,6 +95,7 @@ slurm_settings()        # folder, first port
 	ReturnToService=2
 	SelectType=select/cons_tres
 	SelectTypeParameters=CR_Core
+	GresTypes=gpu
 	PreemptType=preempt/partition_prio
 	PreemptMode=REQUEUE
 	SchedulerType=sched/backfill
@@ -101,7 +114,7 @@ slurm_settings()        # folder, first port
 	for node in "${slurm_nodes[@]}"; do
 		i=$((i + 1))
 		echo "NodeName=$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + i))" \
-			"Feature=$(case $node in v*) echo v100 ;; *) echo k80 ;; esac)"
+			"Feature=$(slurm_kind "$node") Gres=gpu:$(slurm_kind "$node"):2"
 	done
 	cat <<-END
 	PartitionName=DEFAULT Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO
@@ -139,6 +152,7 @@ slurm_begin()
 	slurm_munge "$at" || return
 	(umask 077; head -c 32 /dev/urandom >"$at/jwt.key")
 	slurm_settings "$at" "$(slurm_ports)" >"$at/slurm.conf"
+	slurm_gpus "$at" >"$at/gres.conf"
 	export SLURM_CONF=$at/slurm.conf
 	for node in "${slurm_nodes[@]}"; do mkdir -p "$at/spool/$node"; done
 	slurm_controller_begins -c || return
