@@ -42,7 +42,8 @@ static bool hidden64(const struct hd_node *n, double **in, int64_t t, int64_t im
 	int64_t window = n->attr.i[padded ? 4 : 3];
 
 	return (n->attr.i[2] && j > i) || (window > 0 && i - j >= window) ||
-		(padded && in[3][img * t + j] == n->attr.i[3]);
+		(padded && n->attr.i[3] != HD_PAD_OTHERS && in[3][img * t + j] == n->attr.i[3]) ||
+		(padded && n->attr.i[3] == HD_PAD_OTHERS && in[3][img * t + j] - in[3][img * t + i] != 0);
 }
 
 static void attend64(const struct hd_node *n, const struct shape64 *s, double **in, double **out)

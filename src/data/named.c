@@ -181,7 +181,9 @@ void hd_named_plain(const struct hd_dataset *set, void *const *out)
 		int32_t *at = out[f];
 		if (set->field[f].dtype != HD_I32)
 			continue;
-		for (uint64_t i = 0; !strcmp(name, HD_MASK_NAME) && i < n; i++)
+		for (uint64_t i = 0; (!strcmp(name, HD_MASK_NAME) || !strcmp(name, HD_DOCUMENTS_NAME)) &&
+			i < n;
+			i++)
 			at[i] = 1;
 		if (!strcmp(name, HD_TYPES_NAME))
 			memset(at, 0, n * sizeof *at);

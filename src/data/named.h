@@ -25,6 +25,7 @@
 #define HD_MASK_NAME      "attention_mask"
 #define HD_TYPES_NAME     "token_type_ids"
 #define HD_POSITIONS_NAME "position_ids"
+#define HD_DOCUMENTS_NAME "document_ids"         /* which document of its sample a token is of */
 
 enum { HD_LABEL_NONE = -1, HD_LABEL_IGNORED = -100 };
 static inline int64_t hd_label(int64_t v) { return v == HD_LABEL_IGNORED ? HD_LABEL_NONE : v; }

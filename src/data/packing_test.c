@@ -207,27 +207,27 @@ static void no_label_crosses_a_document(void **state)
 static void positions_begin_again_and_fillers_are_hidden(void **state)
 {
 	static const uint64_t at[] = { 0, 3, 9, 11 };
-	static const int32_t fit[3][2][4] = { { { 0, 1, 2, 0 }, { 1, 1, 1, 0 } }, { { 0, 1, 2, 3 }, { 1, 1, 1,
-		1 } },
-		{ { 0, 1, 0, 1 }, { 1, 1, 1, 1 } } };
-	const struct hd_data_want want[] = { { "position_ids", HD_I32, 1, { 4 }, 4 }, { "attention_mask",
-		HD_I32, 1, { 4 },
-		0 } };
+	static const int32_t fit[3][3][4] = { { { 0, 1, 2, 0 }, { 1, 1, 1, 0 }, { 1, 1, 1, 0 } },
+		{ { 0, 1, 2, 3 }, { 1, 1, 1, 1 }, { 1, 1, 1, 1 } },
+		{ { 0, 1, 0, 1 }, { 1, 1, 1, 1 }, { 1, 1, 2, 2 } } };
+	const struct hd_data_want want[] = { { "position_ids", HD_I32, 1, { 4 }, 4 },
+		{ "attention_mask", HD_I32, 1, { 4 }, 0 }, { "document_ids", HD_I32, 1, { 4 }, 0 } };
 	struct hd_data_spec spec = spec_of(HD_PACKING_FIT);
-	int32_t got[4][4];
-	void *out[] = { got[0], got[1], got[2], got[3] };
+	int32_t got[5][4];
+	void *out[] = { got[0], got[1], got[2], got[3], got[4] };
 
 	(void)state;
 	put_tokens("d/t.bin", 11);
 	put_boundaries("d/t.at", at, 4);
 	spec.want = want;
-	spec.nwant = 2;
+	spec.nwant = 3;
 	struct hd_dataset *set = open_set(&sim.fs, spec);
-	assert_true(set->nfields == 4 && !strcmp(set->field[2].name, "attention_mask"));
+	assert_true(set->nfields == 5 && !strcmp(set->field[2].name, "attention_mask"));
 	for (uint64_t i = 0; i < 3; i++) {
 		assert_int_equal(hd_dataset_read(set, 0, i, HD_NO_EPOCH, out, NULL), HD_OK);
 		assert_memory_equal(got[3], fit[i][0], sizeof got[3]);
 		assert_memory_equal(got[2], fit[i][1], sizeof got[2]);
+		assert_memory_equal(got[4], fit[i][2], sizeof got[4]);
 	}
 	hd_dataset_destroy(set);
 	spec.want = (struct hd_data_want[]){ { "position_ids", HD_I32, 1, { 4 }, 3 } };

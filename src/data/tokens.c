@@ -47,8 +47,9 @@ static enum hd_err piece_of(const struct hd_source *source, struct hd_piece *pie
 
 /* ---- packed: documents that begin where another file says ---- */
 
-/* mask, positions: fields, where the model reads them; 0: it does not */
-struct token_set { struct hd_token_stream stream; struct hd_packing packing; uint32_t mask, positions; };
+/* mask, positions, documents: fields, where the model reads them; 0: it does not */
+struct token_set { struct hd_token_stream stream; struct hd_packing packing;
+	uint32_t mask, positions, documents; };
 
 /* The boundaries of each token file (token_write.h), in the order of these, behind one another: where each
  * document begins in the joined tokens. */
@@ -148,7 +149,8 @@ static enum hd_err fill_packed(struct token_set *set, const struct hd_data_spec 
 		(err = hd_field_add(reader, "x", HD_I32, 1, &dim, diag)) ||
 		(err = hd_field_add(reader, "y", HD_I32, 1, &dim, diag)) ||
 		(err = add_named(set, spec, HD_MASK_NAME, &set->mask, diag)) ||
-		(err = add_named(set, spec, HD_POSITIONS_NAME, &set->positions, diag)))
+		(err = add_named(set, spec, HD_POSITIONS_NAME, &set->positions, diag)) ||
+		(err = add_named(set, spec, HD_DOCUMENTS_NAME, &set->documents, diag)))
 		return err;
 	reader->set.hash = hd_sources_hash(reader);
 	reader->set.count = set->packing.nsamples;
@@ -183,12 +185,13 @@ static enum hd_err read_packed(const struct token_set *set, uint64_t sample, int
 	return err;
 }
 
-/* Positions count from 0 in each piece. */
+/* Positions count from 0 in each piece; pieces from 1, and what fills the sample up is 0. */
 static void put_named(const struct token_set *set, uint64_t sample, void *const *out)
 {
 	const struct hd_packing *p = &set->packing;
 	int32_t *mask = set->mask ? out[set->mask] : NULL, *positions = set->positions ? out[set->positions] :
 		NULL;
+	int32_t *documents = set->documents ? out[set->documents] : NULL;
 	uint32_t at = 0;
 
 	for (uint64_t i = p->first[sample]; i < p->first[sample + 1]; i++)
@@ -197,12 +200,16 @@ static void put_named(const struct token_set *set, uint64_t sample, void *const 
 				mask[at] = 1;
 			if (positions)
 				positions[at] = (int32_t)j;
+			if (documents)
+				documents[at] = (int32_t)(i - p->first[sample]) + 1;
 		}
 	for (; at < set->stream.context; at++) {
 		if (mask)
 			mask[at] = 0;
 		if (positions)
 			positions[at] = 0;
+		if (documents)
+			documents[at] = 0;
 	}
 }
 

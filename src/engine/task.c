@@ -440,7 +440,8 @@ static int32_t token_of_pads(const struct hd_graph *g)
 	const uint32_t mask = hd_graph_find_input(g, HD_MASK_NAME);
 
 	for (uint32_t i = 0; i < g->nforward; i++)
-		if (g->node[i].op == HD_OP_ATTEND_PAD && (mask == HD_NONE ||
+		if (g->node[i].op == HD_OP_ATTEND_PAD && g->node[i].attr.i[3] != HD_PAD_OTHERS && (mask ==
+			HD_NONE ||
 			g->node[i].in[3] != g->input[mask]))
 			return g->node[i].attr.i[3];
 	return -1;

@@ -9,6 +9,11 @@
 #ifndef HD_GRAPH_OP_SEQUENCES_H
 #define HD_GRAPH_OP_SEQUENCES_H
 
+#include <stdint.h>
+
+/* The `pad` of attend_pad that hides keys whose ids are others than the query's. */
+#define HD_PAD_OTHERS INT32_MIN
+
 #define HD_OPS_SEQUENCES(X) \
 	X(RMSNORM,       "rmsnorm",       2, 2, REDUCTION, "f:eps",  "x[..,C] gamma[C] -> y[..,C] = x r gamma, r[..,1] = 1/sqrt(mean of x^2 + eps)") \
 	X(ADD_RMSNORM,   "add_rmsnorm",   3, 3, REDUCTION, "f:eps",  "fused: a b gamma -> y = rmsnorm(s), s = a + b, r[..,1]")            \
@@ -19,7 +24,7 @@
 	X(SWIGLU_DX,     "swiglu_dx",     3, 2, MAP,       "",       "dy a b -> da, db")                                                  \
 	X(ATTEND,        "attend",        3, 2, DENSE,     "heads kv causal window f:scale f:cap", "q[N,T,heads D] k[N,T,kv D] v[N,T,kv D] -> y[N,T,heads D], lse[N,heads,T]; kv divides heads, scale 0: 1/sqrt(D); window > 0: only the last so many of what came before are seen; cap > 0: scores become cap tanh(score / cap)") \
 	X(ATTEND_DX,     "attend_dx",     6, 3, DENSE,     "heads kv causal window f:scale f:cap", "dy q k v y lse -> dq, dk, dv")                             \
-	X(ATTEND_PAD,    "attend_pad",    4, 2, DENSE,     "heads kv causal pad window f:scale f:cap", "q k v ids i32[N,T]: as attend, but keys where ids is `pad` are not seen; a query that sees none has y 0") \
+	X(ATTEND_PAD,    "attend_pad",    4, 2, DENSE,     "heads kv causal pad window f:scale f:cap", "q k v ids i32[N,T]: as attend, but keys where ids is `pad` are not seen; a query that sees none has y 0; pad -2147483648: keys are not seen whose ids are not the query's") \
 	X(ATTEND_PAD_DX, "attend_pad_dx", 7, 3, DENSE,     "heads kv causal pad window f:scale f:cap", "dy q k v y lse ids -> dq, dk, dv")                     \
 	X(LSTM,          "lstm",          3, 3, DENSE,     "",       "z[N,T,4H] (input products and bias) w[4H,H] b[4H] -> y[N,T,H], cell[N,T,H], gates[N,T,4H] (i f g o); starts from zeros") \
 	X(LSTM_DX,       "lstm_dx",       4, 1, DENSE,     "",       "dy w cell gates -> dz")                                             \

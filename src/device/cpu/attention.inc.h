@@ -16,7 +16,8 @@
  *    are divided by the sum of weights last.
  * 3. Causal: blocks of keys after the last query of a block are never touched; inside the
  *    block, hidden weights are +0 and take part in the products.
- * 4. Padding: a key whose token is `pad` scores minus infinity. A query that may see no
+ * 4. Padding: a key whose token is `pad`, or with HD_PAD_OTHERS another than the query's, scores minus
+ *    infinity. A query that may see no
  *    other has y = 0 and lse = 0, and sends nothing back.
  * 5. Window: keys before the last `window` that a query sees score minus infinity too.
  * 6. Cap: scores become cap tanh(score / cap) before keys are hidden; what the slope of that is (1 - tanh^2)
@@ -126,8 +127,14 @@ HD_INLINE void against_keys(struct head_rows x, int64_t at, int64_t rows, const 
 	gemm_lines(mat_of(x, at, false), b, d, d, &out, work);
 }
 
-static inline void hide_padding(const struct head *h, float *s, int64_t keys)
+/* Of query `at`. */
+static inline void hide_padding(const struct head *h, float *s, int64_t at, int64_t keys)
 {
+	for (int64_t j = 0; h->pad == HD_PAD_OTHERS && j < keys; j++)
+		if (h->ids[j] != h->ids[at])
+			s[j] = -__builtin_inff();
+	if (h->pad == HD_PAD_OTHERS)
+		return;
 	for (int64_t j = 0; j < keys; j++)
 		if (h->ids[j] == h->pad)
 			s[j] = -__builtin_inff();
@@ -167,7 +174,7 @@ static inline void ready_row(const struct head *h, float *s, float *slope, int64
 	if (h->cap > 0)
 		cap_row(h, s, slope, keys);
 	if (h->ids)
-		hide_padding(h, s, seen_by(h, at, i));
+		hide_padding(h, s, at + i, seen_by(h, at, i));
 	hide_before(h, s, at + i);
 }
 

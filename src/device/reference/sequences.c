@@ -132,8 +132,10 @@ static struct attend attend_of(const struct hd_call *call, int q)
 
 static bool seen(const struct attend *a, int64_t sample, int64_t i, int64_t j)
 {
-	return !(a->causal && j > i) && !(a->window && j <= i - a->window) && !(a->ids &&
-		a->ids[sample * a->t + j] == a->pad);
+	const int32_t *ids = a->ids ? a->ids + sample * a->t : NULL;
+
+	return !(a->causal && j > i) && !(a->window && j <= i - a->window) &&
+		!(ids && (a->pad == HD_PAD_OTHERS ? ids[j] != ids[i] : ids[j] == a->pad));
 }
 
 static double capped(const struct attend *a, double score)

@@ -21,7 +21,7 @@
 enum { LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, CONTEXT, VOCAB, ROPE, EPS, TIE, HEAD_DIM, HD_ROPE_ARGS, BIAS,
 	MLP_BIAS, ACT, WINDOW, WINDOW_FROM, WINDOW_EVERY, CAP, FINAL_CAP, QUERY, INPUTS };
 /* bits of INPUTS */
-enum { MASKED = 1 };
+enum { MASKED = 1, DOCUMENTS = 2 };
 
 #define COMMON \
 	[LAYERS]   = { "layers",   HD_ARG_INT,  "4",     1, 1000,    .about = "transformer blocks" }, \
@@ -62,7 +62,8 @@ enum { MASKED = 1 };
 	[QUERY]    = { "query",    HD_ARG_REAL, "0", 0, 1e6, \
 	.about = "scores are divided by its root; 0: the channels of a head", .late = true }, \
 	[INPUTS]   = { "inputs",   HD_ARG_SET,  "[]",    0, 0, \
-	.about = "what is read beside x: attention_mask", .words = "attention_mask", .late = true }
+	.about = "what is read beside x: attention_mask; document_ids: a token sees its document alone", \
+	.words = "attention_mask|document_ids", .late = true }
 
 const struct hd_model_param hd_llama_params[] = { COMMON, CHOICES("false", "none", "silu", "1", "0", "0"),
 	{ 0 } };
@@ -90,7 +91,8 @@ struct decoder {
 	bool bias, out_bias, mlp_bias;
 	float eps, cap, scale, rope_scale;
 	struct hd_rope rope;
-	uint32_t frequencies, mask;               /* mask HD_NONE: all tokens are seen */
+	/* HD_NONE: all tokens are seen; are of one document */
+	uint32_t frequencies, mask, documents;
 };
 
 static uint32_t norm(struct decoder *l, const char *prefix, const char *name, uint32_t x, int64_t width)
@@ -162,6 +164,10 @@ static void project(struct decoder *l, const char *prefix, uint32_t h, uint32_t 
 
 static uint32_t attend(struct decoder *l, const uint32_t qkv[3], int32_t window)
 {
+	if (l->documents != HD_NONE)
+		return hd_make4(&l->m, HD_OP_ATTEND_PAD, qkv[0], qkv[1], qkv[2], l->documents,
+			(struct hd_attr){ .i = { l->heads, l->kv, 1, HD_PAD_OTHERS, window },
+			.f = { l->scale, l->cap } });
 	if (l->mask == HD_NONE)
 		return hd_make3(&l->m, HD_OP_ATTEND, qkv[0], qkv[1], qkv[2],
 			(struct hd_attr){ .i = { l->heads, l->kv, 1, window }, .f = { l->scale, l->cap } });
@@ -254,6 +260,10 @@ static enum hd_err check(const struct hd_model_value *value, int64_t kv, const s
 		return hd_fail(diag, HD_E_INVAL,
 			"arguments 'heads' and 'kv_heads': %lld is no multiple of %lld", heads,
 			(long long)kv);
+	if (value[INPUTS].n & MASKED && value[INPUTS].n & DOCUMENTS)
+		return hd_fail(diag, HD_E_INVAL,
+			"argument 'inputs': document_ids goes without attention_mask: what "
+			"fills a sample up is a document of its own");
 	if (opts->loss != HD_LOSS_CROSS_ENTROPY)
 		return hd_fail(diag, HD_E_INVAL, "model '%s' predicts tokens: its loss is cross-entropy",
 			model);
@@ -292,6 +302,8 @@ static void whole(struct decoder *l, const struct hd_model_value *value, const s
 	int64_t width = l->width, context = l->context, vocab = value[VOCAB].n;
 	uint32_t x = hd_make_input(&l->m, "x", HD_I32, HD_DIMS(-1, context));
 	l->mask = value[INPUTS].n & MASKED ? hd_make_input(&l->m, "attention_mask", HD_I32,
+		HD_DIMS(-1, context)) : HD_NONE;
+	l->documents = value[INPUTS].n & DOCUMENTS ? hd_make_input(&l->m, "document_ids", HD_I32,
 		HD_DIMS(-1, context)) : HD_NONE;
 	uint32_t table = hd_make_param(&l->m, "model.embed_tokens", ".weight", HD_INIT_NORMAL, init_scale,
 		HD_DIMS(vocab, width));

@@ -9,7 +9,7 @@
 enum { LAYERS, WIDTH, HEADS, CONTEXT, VOCAB, DROPOUT, HIDDEN, EPS, INPUTS, POSITIONS, ACT, TIE, SCALED,
 	BY_LAYER };
 /* bits of INPUTS */
-enum { MASKED = 1, PLACED = 2 };
+enum { MASKED = 1, PLACED = 2, DOCUMENTS = 4 };
 
 const struct hd_model_param hd_gpt_params[] = {
 	[LAYERS]  = { "layers",  HD_ARG_INT,  "4",   1, 1000,    .about = "transformer blocks" },
@@ -24,8 +24,8 @@ const struct hd_model_param hd_gpt_params[] = {
 	[EPS]     = { "eps",     HD_ARG_REAL, "1e-05", 1e-12, 1, .about = "added to the variance of norms",
 	.late = true },
 	[INPUTS]  = { "inputs",  HD_ARG_SET,  "[]",  0, 0,
-	.about = "what is read beside x: attention_mask, position_ids", .words =
-		"attention_mask|position_ids",
+	.about = "what is read beside x: attention_mask, position_ids; document_ids: a token sees its "
+		"document alone", .words = "attention_mask|position_ids|document_ids",
 	.late = true },
 	[POSITIONS] = { "positions", HD_ARG_INT, "0", 0, 1 << 16,
 	.about = "positions in the table; 0: as many as context", .late = true },
@@ -43,7 +43,7 @@ const struct hd_model_param hd_gpt_params[] = {
 static const float init_scale = 0.02f;
 
 struct gpt { struct hd_maker m; int64_t width, hidden; int32_t heads; float dropout, residual_scale, eps;
-	uint32_t mask;                            /* HD_NONE: all tokens are seen */
+	uint32_t mask, documents;                 /* HD_NONE: all tokens are seen; of one document */
 	enum hd_act act;
 	bool tie, scaled, by_layer;
 };
@@ -90,11 +90,14 @@ static uint32_t attention(struct gpt *g, int64_t layer, uint32_t qkv)
 	const float scale = scale_of(g, layer);
 	uint32_t part[3];
 
-	if (g->mask == HD_NONE && scale == 0)
+	if (g->mask == HD_NONE && g->documents == HD_NONE && scale == 0)
 		return hd_make1(&g->m, HD_OP_ATTENTION, qkv, (struct hd_attr){ .i = { g->heads, 1 } });
 	for (int32_t i = 0; i < 3; i++)
 		part[i] = hd_make1(&g->m, HD_OP_SLICE, qkv,
 			(struct hd_attr){ .i = { 2, i * (int32_t)g->width, 1, (int32_t)g->width } });
+	if (g->documents != HD_NONE)
+		return hd_make4(&g->m, HD_OP_ATTEND_PAD, part[0], part[1], part[2], g->documents,
+			(struct hd_attr){ .i = { g->heads, g->heads, 1, HD_PAD_OTHERS }, .f = { scale } });
 	if (g->mask == HD_NONE)
 		return hd_make3(&g->m, HD_OP_ATTEND, part[0], part[1], part[2],
 			(struct hd_attr){ .i = { g->heads, g->heads, 1 }, .f = { scale } });
@@ -157,8 +160,15 @@ enum hd_err hd_gpt_build(struct hd_graph *graph, const struct hd_model_value *va
 	enum hd_err err = check(&g, value, opts, diag);
 	if (err)
 		return err;
+	if (inputs & DOCUMENTS && (inputs & MASKED || !(inputs & PLACED)))
+		return hd_fail(diag, HD_E_INVAL,
+			"argument 'inputs': document_ids goes with position_ids, since positions begin again "
+			"in each document, and without attention_mask: what fills a sample "
+			"up is a document of its own");
 	uint32_t x = hd_make_input(&g.m, "x", HD_I32, HD_DIMS(-1, context));
 	g.mask = inputs & MASKED ? hd_make_input(&g.m, "attention_mask", HD_I32, HD_DIMS(-1, context)) :
+		HD_NONE;
+	g.documents = inputs & DOCUMENTS ? hd_make_input(&g.m, "document_ids", HD_I32, HD_DIMS(-1, context)) :
 		HD_NONE;
 	uint32_t wte = hd_make_param(&g.m, "wte", ".weight", HD_INIT_NORMAL, init_scale,
 		HD_DIMS(vocab, width));

@@ -105,7 +105,11 @@ static const char *hidden(struct hd_ox *w, const struct attention *a)
 		hd_ox_tensor(w, later, T(BOOL), 2, (int64_t[]){ a->tokens, a->tokens }, mask,
 			(size_t)(a->tokens * a->tokens));
 	}
-	if (a->ids) {
+	if (a->ids && a->pad == HD_PAD_OTHERS) {
+		const char *own = hd_ox_reshaped(w, a->ids, 4, (int64_t[]){ -1, 1, a->tokens, 1 });
+		padded = hd_ox_reshaped(w, a->ids, 4, (int64_t[]){ -1, 1, 1, a->tokens });
+		padded = hd_ox_emit(w, "Not", hd_ox_emit(w, "Equal", own, padded, NULL), NULL, NULL);
+	} else if (a->ids) {
 		int32_t *pad = hd_ox_take(w, 1, sizeof *pad);
 		const char *number = hd_ox_fresh(w);
 		*pad = a->pad;
