@@ -1271,7 +1271,10 @@ def compare(folder, path, name, x, logits, grad, begin, padded):
         moved = before[ours[0]].astype(np.float64) - after[ours[0]]
         if name in padded:
             moved[padded[name]] = g[padded[name]]
-        ways = [g] if moved.shape == g.shape else [g.reshape(moved.shape), g.T.reshape(moved.shape)]
+        if moved.shape != g.shape:
+            ways = [g.reshape(moved.shape), g.T.reshape(moved.shape)]
+        else:  # the exporter may have turned a square one
+            ways = [g] if np.array_equal(before[ours[0]], begin[name]) else [g.T]
         distance = min(off(moved, way, scale) for way in ways)
         if distance > worst:
             worst, where = distance, name
