@@ -177,7 +177,9 @@ enum hd_err hd_peft_read(struct hd_peft *peft, const struct hd_json *json, const
 		err = read_table(json, "alpha_pattern", HD_JSON_OBJECT, &peft->alphas, diag);
 	if (!err)
 		err = read_table(json, "modules_to_save", HD_JSON_ARRAY, &peft->save, diag);
-	if (!err && targets && hd_json_kind(targets) != HD_JSON_TEXT)     /* a text: the tensors say it */
+	/* a text, or a list of which others are excluded: the tensors say it */
+	if (!err && targets && hd_json_kind(targets) != HD_JSON_TEXT && is_empty(hd_json_find(json,
+		"exclude_modules")))
 		err = read_table(json, "target_modules", HD_JSON_ARRAY, &peft->targets, diag);
 	return err;
 }

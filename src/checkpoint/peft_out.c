@@ -14,7 +14,8 @@ enum { MAX_THEIRS = 2 * HD_MAX_NAME };
 
 /* Of parameter p of the graph. */
 struct peft_name {
-	const char *theirs, *module;      /* full name; without its last part */
+	/* full name; without its last part, of a saved one the whole module */
+	const char *theirs, *module;
 	bool adapter, target, trained, bias, saved;
 };
 
@@ -92,6 +93,22 @@ static bool is_whole(const struct peft_writing *w, const char *module)
 	return true;
 }
 
+/* The largest module around a trained parameter that is whole: peft wraps a head of two layers as one. */
+static enum hd_err find_whole(const struct peft_writing *w, struct peft_name *n)
+{
+	for (const char *dot = strchr(n->theirs, '.'); dot; dot = strchr(dot + 1, '.')) {
+		const char *module = hd_arena_text(w->arena, n->theirs, (size_t)(dot - n->theirs));
+		if (!module)
+			return no_memory(w);
+		if (!is_whole(w, module))
+			continue;
+		n->module = module;
+		n->saved = true;
+		return HD_OK;
+	}
+	return HD_OK;
+}
+
 static bool has_adapters(const struct peft_writing *w, const char *module)
 {
 	for (uint32_t p = 0; p < w->from->graph->nparams; p++)
@@ -143,8 +160,9 @@ static enum hd_err sort_out(struct peft_writing *w)
 		err = name_param(w, p);
 	for (uint32_t p = 0; p < graph->nparams && !err; p++) {
 		struct peft_name *n = &w->name[p];
-		n->saved = !n->adapter && n->trained && is_whole(w, n->module);
-		if (n->saved && is_tied(w, p))
+		if (!n->adapter && n->trained)
+			err = find_whole(w, n);
+		if (!err && n->saved && is_tied(w, p))
 			err = hd_fail(w->diag, HD_E_INVAL, "%s is trained and has two names in this model: "
 				"peft would untie them; export with the adapters merged (--names torch)",
 				ours(w, p));
@@ -272,7 +290,7 @@ static const char *task_of(const struct peft_writing *w)
 				return "SEQ_CLS";
 		return NULL;
 	}
-	return *w->from->head || !strcmp(w->from->model, "vit") ? NULL : "CAUSAL_LM";
+	return *w->from->head ? NULL : "CAUSAL_LM";
 }
 
 static void write_config(const struct peft_writing *w, struct hd_text *text)
@@ -330,6 +348,10 @@ enum hd_err hd_peft_export(struct hd_fs *fs, const struct hd_peft_source *source
 	struct hd_arena arena;
 	struct hd_text config;
 
+	if (!strcmp(source->model, "vit"))
+		return hd_fail(diag, HD_E_INVAL, "peft finds modules by their names in memory, and those of "
+			"a ViT differ from its files' since transformers 5; export with the adapters "
+			"merged (--names torch)");
 	hd_arena_init(&arena, 0);
 	hd_text_init(&config, &arena);
 	struct peft_writing w = { .from = source, .family = hd_family_of(source->model), .arena = &arena,
