@@ -53,7 +53,7 @@ HD_MUST_USE enum hd_err hd_comm_step_time(struct hd_comm_time *time, const struc
 /* Of the buckets that bytes [n] make (hd_comm_cut(), HD_COMM_TENSORS too), of `first` and of the layout those
  * whose step is the shortest; of equal ones the fewer. In the order that ask says, or by first readers.
  * Of an order that is auto, where some workers get parameters alone, also with `parts` (plan/comm.h), which
- * of steps that are alike are better (ADR 246): *parts.
+ * of steps that are alike are better (by 2 % at most; ADR 246, 270): *parts.
  * *ns: of the best; 0: none could be said, and *best is `first`. */
 HD_MUST_USE enum hd_err hd_comm_cut_fastest(struct hd_comm_cut *best, bool *parts, int64_t *ns,
 	const struct hd_comm_ask *ask, const struct hd_comm_way *way, const int64_t *bytes, uint32_t n,

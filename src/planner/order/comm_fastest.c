@@ -4,6 +4,8 @@
 
 /* Longer by no more than this is as good, with fewer buckets. */
 #define HD_AS_GOOD 1.002
+/* Partial sums by rank are as good with no more than this. */
+#define HD_PARTS_AS_GOOD 1.02
 
 static enum hd_err no_memory(struct hd_diag *diag)
 {
@@ -64,23 +66,29 @@ static bool is_better(int64_t ns, uint32_t n, int64_t than_ns, uint32_t than_n)
 		(double)than_ns;
 }
 
-/* What was found so far. */
-struct fastest { struct hd_comm_cut cut; bool parts; int64_t ns; };
+/* What was found so far, of one value of `parts`. */
+struct fastest { struct hd_comm_cut cut; int64_t ns; };
 
 static enum hd_err try_cut(struct fastest *found, const struct hd_comm_ask *ask,
-	const struct hd_comm_way *way, const struct hd_comm_cut *cut, struct hd_diag *diag)
+	const struct hd_comm_way *way, const struct hd_comm_cut *cut, bool parts, struct hd_diag *diag)
 {
-	const bool named = ask->order != HD_COMM_AUTO && ask->order != HD_COMM_FIFO,
-		both = ask->order == HD_COMM_AUTO && way->copies && way->copies < way->nworkers;
+	int64_t ns = 0;
+	enum hd_err err = time_of(&ns, ask, cut, parts, way, diag);
+
+	if (!err && is_better(ns, cut->nbuckets, found->ns, found->cut.nbuckets))
+		*found = (struct fastest){ *cut, ns };
+	return err;
+}
+
+static enum hd_err try_cuts(struct fastest *found, const struct hd_comm_ask *ask,
+	const struct hd_comm_way *way, const struct hd_comm_cut *cut, uint32_t n, bool parts,
+	struct hd_diag *diag)
+{
 	enum hd_err err = HD_OK;
 
-	/* by rank first: of equal ones that is as fast as said, and the other one slower (ADR 246) */
-	for (int parts = named || both; parts >= named && !err; parts--) {
-		int64_t ns = 0;
-		err = time_of(&ns, ask, cut, parts, way, diag);
-		if (!err && is_better(ns, cut->nbuckets, found->ns, found->cut.nbuckets))
-			*found = (struct fastest){ *cut, parts, ns };
-	}
+	for (uint32_t i = 0; i < n && !err; i++)
+		if (!i || cut[i].nbuckets <= HD_ORDER_RECVS)
+			err = try_cut(found, ask, way, &cut[i], parts, diag);
 	return err;
 }
 
@@ -88,19 +96,25 @@ enum hd_err hd_comm_cut_fastest(struct hd_comm_cut *best, bool *parts, int64_t *
 	const struct hd_comm_ask *ask, const struct hd_comm_way *way, const int64_t *bytes, uint32_t n,
 	const struct hd_comm_cut *first, struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct fastest found = { *first, ask->order != HD_COMM_AUTO && ask->order != HD_COMM_FIFO, 0 };
-	enum hd_err err = try_cut(&found, ask, way, first, diag);
+	const bool named = ask->order != HD_COMM_AUTO && ask->order != HD_COMM_FIFO,
+		both = ask->order == HD_COMM_AUTO && way->copies && way->copies < way->nworkers;
+	struct hd_comm_cut *cut = hd_arena_take(arena, n + 1u, sizeof *cut);
+	struct fastest by_rank = { *first, 0 }, behind = by_rank;
+	enum hd_err err = cut ? HD_OK : no_memory(diag);
 
-	for (uint32_t i = 0; i < n && !err; i++) {
-		struct hd_comm_cut cut;
-		err = hd_comm_cut(&cut, ask->layout, bytes[i], arena, diag);
-		if (!err && cut.nbuckets <= HD_ORDER_RECVS)
-			err = try_cut(&found, ask, way, &cut, diag);
+	for (uint32_t i = 0; i <= n && !err; i++) {
+		cut[i] = *first;
+		err = i ? hd_comm_cut(&cut[i], ask->layout, bytes[i - 1], arena, diag) : HD_OK;
 	}
+	if (!err && (named || both))
+		err = try_cuts(&by_rank, ask, way, cut, n + 1, true, diag);
+	if (!err && !named)
+		err = try_cuts(&behind, ask, way, cut, n + 1, false, diag);
 	if (err)
 		return err;
-	*best = found.cut;
-	*parts = found.parts;
-	*ns = found.ns;
+	/* by rank they are as fast as said, else slower (ADR 246, 270) */
+	*parts = named || (by_rank.ns && (double)by_rank.ns <= HD_PARTS_AS_GOOD * (double)behind.ns);
+	*best = *parts ? by_rank.cut : behind.cut;
+	*ns = *parts ? by_rank.ns : behind.ns;
 	return HD_OK;
 }
