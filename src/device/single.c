@@ -38,6 +38,8 @@ static int64_t bound_of(const struct hd_call *call, uint8_t operand)
 	case HD_OP_WHERE:     return operand == 0 ? 2 : 100;
 	case HD_OP_EMBED:    return call->in[1].dim[0];
 	case HD_OP_EMBED_DW: return call->in[2].dim[0];
+	case HD_OP_EXPERT_MATMUL: return call->in[2].dim[0];
+	case HD_OP_EXPERT_DW: return call->in[3].dim[0];
 	case HD_OP_MASK_TOKENS: return call->attr.i[1];
 	/* ends of edges; of a softmax two vertices, so that there are runs */
 	case HD_OP_EDGE_PAIR: return call->in[2 + operand].dim[0];

@@ -21,6 +21,7 @@ static const struct ids_reader { uint16_t op; uint8_t ids, table; enum axis axis
 	{ HD_OP_EDGE_SUM,     1, 4, FIRST, false },
 	{ HD_OP_EDGE_DOT,     0, 3, FIRST, false },
 	{ HD_OP_EDGE_DOT,     1, 2, FIRST, false },
+	{ HD_OP_EXPERT_MATMUL, 1, 2, FIRST, false },
 	{ HD_OP_MASK_TOKENS,  0, 0, NONE,  true },
 	{ HD_OP_RESHAPE,      0, 0, NONE,  true },
 	{ HD_OP_PERMUTE,      0, 0, NONE,  true },

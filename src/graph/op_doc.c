@@ -30,11 +30,13 @@ const char hd_op_leaves[] =
 	"input from i32 [9]\n"
 	"input to i32 [9]\n"
 	"input edges f32 [9,3]\n"
-	"input nodes f32 [5,15]\n";
+	"input nodes f32 [5,15]\n"
+	"param experts f32 [3,2,6] uniform 0.5\n";
 
 static const struct { uint16_t op; const char *line; } examples[] = {
 	{ HD_OP_MATMUL, "%0 = matmul x w" },
 	{ HD_OP_CONTRACT, "%0 = contract seq pos tb=1" },
+	{ HD_OP_EXPERT_MATMUL, "%0 = expert_matmul seq ids experts tb=1" },
 	{ HD_OP_CONV2D, "%0 = conv2d img k sh=1 sw=1 ph=1 pw=1" },
 	{ HD_OP_CONV2D_DX, "%0 = conv2d_dx up k img sh=1 sw=1" },
 	{ HD_OP_ATTENTION, "%0,%1 = attention qkv heads=2 causal=1" },

@@ -15,7 +15,8 @@ static const char leaves[] =
 	"param w12 f32 [12,3] zeros\nparam w9 f32 [9,3] zeros\nparam w6 f32 [6,2] zeros\nparam v12 f32 [12] "
 	"zeros\n"
 	"input list i32 [9]\ninput heads f32 [9,3]\ninput rows f32 [9,*]\ninput h15 f32 [5,15]\n"
-	"input imb f32 [*,2,8,8,16]\nparam kb f32 [33,20,3,3] zeros\n";
+	"input imb f32 [*,2,8,8,16]\nparam kb f32 [33,20,3,3] zeros\n"
+	"param experts f32 [3,2,6] zeros\nparam e4 f32 [3,4,2] zeros\n";
 
 static const struct { const char *line, *shape, *error; } cases[] = {
 	{ "%0 = matmul x w", "f32 [*,2]", "" },
@@ -76,6 +77,16 @@ static const struct { const char *line, *shape, *error; } cases[] = {
 	{ "%0 = topk seq axis=0 k=1", NULL, "grows with the rows" },
 	{ "%0 = topk seq axis=1 k=1 least=2", NULL, "least is 0 or 1" },
 	{ "%0 = topk ids axis=1 k=1", NULL, "not f32" },
+	{ "%0 = expert_matmul seq ids experts tb=1", "f32 [*,5,2]", "" },
+	{ "%0 = expert_matmul x ids e4", "f32 [*,5,2]", "" },
+	{ "%0 = expert_matmul x y e4", "f32 [*,2]", "" },
+	{ "%0 = expert_matmul seq ids experts", NULL, "summed over differ" },
+	{ "%0 = expert_matmul seq ids experts tb=2", NULL, "tb is 0 or 1" },
+	{ "%0 = expert_matmul seq y experts tb=1", NULL, "extents of the rows" },
+	{ "%0 = expert_matmul seq x experts tb=1", NULL, "ids are i32" },
+	{ "%0 = expert_matmul seq ids pos", NULL, "fixed extents" },
+	{ "%0 = expert_matmul ids ids experts", NULL, "not f32" },
+	{ "%0 = expert_dw x x y e4", NULL, "columns of w" },
 	{ "%0 = cumsum x axis=0", NULL, "grows with the rows" },
 	{ "%0 = softmax y", NULL, "not f32" },
 	{ "%0 = permute seq p0=1 p1=0 p2=2", "f32 [5,*,6]", "" },
