@@ -108,10 +108,44 @@ static enum hd_err add_counter(struct export_run *o, const char *theirs, const i
 	return copy_name(o, name, &t->name);
 }
 
+/* One of ours that is several of theirs (names.h, 8). */
+static enum hd_err add_parts(struct export_run *o, const struct hd_state_entry *e)
+{
+	const uint32_t n = (uint32_t)e->dim[0];
+	enum hd_err err = HD_OK;
+	struct hd_theirs theirs;
+
+	for (uint32_t i = 0; i < n && !err; i++) {
+		struct hd_st_tensor *t = &o->tensor[o->n++];
+		*t = (struct hd_st_tensor){ .dtype = HD_ST_F32, .rank = e->rank - 1u,
+			.at = (const uint8_t *)e->at + e->len_bytes / n * i, .len_bytes = e->len_bytes / n };
+		for (int k = 1; k < e->rank; k++)
+			t->dim[k - 1] = (uint64_t)e->dim[k];
+		if (!hd_name_part_to_theirs(o->how->family, e->name, i, &theirs))
+			return hd_fail(o->diag, HD_E_INVAL, "the public name of '%s' is too long", e->name);
+		err = copy_name(o, theirs.name, &t->name);
+		if (!err && o->how->prefix)
+			err = set_before(o, o->how->prefix, &t->name);
+		if (!err && o->how->bf16)
+			err = halve(o, t);
+	}
+	return err;
+}
+
+static bool is_stack(const struct export_run *o, const struct hd_state_entry *e)
+{
+	struct hd_theirs theirs = { .stacked = false };
+
+	return o->how->family && e->group == HD_STATE_MODEL && e->dtype == HD_F32 && e->rank > 1 &&
+		hd_name_to_theirs(o->how->family, e->name, &theirs) && theirs.stacked;
+}
+
 static enum hd_err add_entry(struct export_run *o, const struct hd_state *state,
 	const struct hd_state_entry *e,
 	const int64_t *updates)
 {
+	if (is_stack(o, e))
+		return add_parts(o, e);
 	struct hd_theirs theirs = { .turned = false };
 	struct hd_st_tensor *t = &o->tensor[o->n++];
 	enum hd_err err = HD_OK;
@@ -188,11 +222,13 @@ enum hd_err hd_export_state(struct hd_fs *fs, const struct hd_state *state, cons
 
 	hd_arena_init(&arena, 0);
 	/* an entry has at most all second names and one count beside it */
-	const size_t ntensors = 2 * (size_t)state->nentries + HD_NAME_TIES + how->nmore,
-		nmeta = NMETA + HD_NAME_TIES + how->nmeta;
-	struct export_run o = { .how = how, .arena = &arena, .diag = diag,
-		.tensor = hd_arena_take(&arena, ntensors + 1, sizeof *o.tensor),
-		.meta = hd_arena_take(&arena, nmeta, sizeof *o.meta) };
+	size_t ntensors = 2 * (size_t)state->nentries + HD_NAME_TIES + how->nmore;
+	const size_t nmeta = NMETA + HD_NAME_TIES + how->nmeta;
+	struct export_run o = { .how = how, .arena = &arena, .diag = diag };
+	for (uint32_t i = 0; i < state->nentries; i++)
+		ntensors += is_stack(&o, &state->entry[i]) ? (size_t)state->entry[i].dim[0] : 0;
+	o.tensor = hd_arena_take(&arena, ntensors + 1, sizeof *o.tensor);
+	o.meta = hd_arena_take(&arena, nmeta, sizeof *o.meta);
 	if (!o.tensor || !o.meta) {
 		err = no_memory(&o);
 		goto out;

@@ -415,7 +415,7 @@ static enum hd_err put_adapter(const struct peft_reading *r, struct hd_weight_so
 	if (!v || unfit)
 		return hd_fail(r->d->diag, HD_E_INPUT, "%s: tensor '%s' %s for %s%s", r->file, t->name, unfit,
 			name, v ? hd_value_shape(v).at : "");
-	fit[at] = (struct hd_weight_source){ t, false };
+	fit[at] = (struct hd_weight_source){ .from = t };
 	return HD_OK;
 }
 
@@ -434,7 +434,7 @@ static enum hd_err fit_all(struct peft_reading *r, struct hd_weights *base, stru
 	enum hd_err err = hd_weights_fit(base, r->graph, skip, n, fit, full, r->d->diag);
 	for (uint32_t p = 0; p < r->nparams && !err; p++) {
 		if (r->param[p].plain)
-			(*fit)[p] = (struct hd_weight_source){ r->param[p].plain, false };
+			(*fit)[p] = (struct hd_weight_source){ .from = r->param[p].plain };
 		if (r->param[p].target)
 			err = put_adapter(r, *fit, p, ".lora_A", r->param[p].a);
 		if (!err && r->param[p].target)

@@ -376,6 +376,44 @@ static uint32_t find(const struct hd_graph *graph, const char *name)
 	return p != HD_NONE ? p : b != HD_NONE ? graph->nparams + b : HD_NONE;
 }
 
+/* One of several that make a tensor of ours. */
+static void take_part(struct fitting *f, const struct hd_st_tensor *t, uint32_t part, uint32_t p)
+{
+	const struct hd_value *v = hd_fit_value(f->graph, p);
+	struct hd_weight_source *fit = &f->fit[p];
+	bool fits = t->rank + 1u == v->rank;
+
+	for (uint32_t k = 0; k < t->rank && fits; k++)
+		fits = t->dim[k] == (uint64_t)v->dim[k + 1];
+	if (!fit->part && v->dim[0] > 0) {
+		fit->part = hd_arena_take(&f->w->arena, (size_t)v->dim[0], sizeof *fit->part);
+		fit->nparts = fit->part ? (uint32_t)v->dim[0] : 0;
+	}
+	if (part >= fit->nparts || fit->part[part]) {
+		shape_text(t, complain(f, UNKNOWN, t->name));
+	} else if (!fits) {
+		shape_text(t, complain(f, SHAPED, t->name));
+		hd_text_addf(&f->text[SHAPED], " for one of %s", hd_value_shape(v).at);
+	} else if (unfit_type(t)) {
+		shape_text(t, complain(f, TYPED, t->name));
+		hd_text_addf(&f->text[TYPED], " %s", unfit_type(t));
+	}
+	if (part >= fit->nparts)
+		return;
+	fit->part[part] = t;
+	fit->from = t;
+}
+
+static void miss_parts(struct fitting *f, uint32_t p, const char *name)
+{
+	struct hd_theirs theirs;
+
+	for (uint32_t i = 0; i < f->fit[p].nparts; i++)
+		if (!f->fit[p].part[i])
+			complain(f, MISSING, hd_name_part_to_theirs(f->family, name, i, &theirs) ?
+				theirs.name : name);
+}
+
 /* A second name of a tensor that is there already must hold the same bytes: an untied one is another
  * model. */
 static void take(struct fitting *f, const struct hd_st_tensor *t, const struct hd_ours *ours)
@@ -397,6 +435,10 @@ static void take(struct fitting *f, const struct hd_st_tensor *t, const struct h
 		return;
 	}
 	const struct hd_value *v = hd_fit_value(f->graph, p);
+	if (ours->stacked && v->rank > 1) {
+		take_part(f, t, ours->part, p);
+		return;
+	}
 	const char *unfit = unfit_type(t);
 	struct hd_weight_source *fit = &f->fit[p];
 	if (!same_shape(t, ours->turned, v)) {
@@ -411,7 +453,7 @@ static void take(struct fitting *f, const struct hd_st_tensor *t, const struct h
 		hd_text_addf(&f->text[UNKNOWN], " (not equal to %s)", fit->from->name);
 	}
 	if (!fit->from)
-		*fit = (struct hd_weight_source){ t, ours->turned };
+		*fit = (struct hd_weight_source){ .from = t, .turned = ours->turned };
 }
 
 static enum hd_err conclude(struct fitting *f, struct hd_text *full, struct hd_diag *diag)
@@ -467,6 +509,8 @@ enum hd_err hd_weights_fit(struct hd_weights *w, const struct hd_graph *graph, c
 		const char *name = hd_graph_text_of(graph, v->name);
 		if (!f.fit[p].from && !is_skipped(&f, name) && !hd_lora_is_adapter(name))
 			hd_text_add(complain(&f, MISSING, name), hd_value_shape(v).at);
+		else if (f.fit[p].part)
+			miss_parts(&f, p, name);
 	}
 	enum hd_err err = conclude(&f, full, diag);
 	if (!err)
@@ -509,6 +553,11 @@ static uint64_t elems_of(const struct hd_st_tensor *t)
 void hd_fit_get(const struct hd_weight_source *fit, uint64_t first, uint64_t n, float *out)
 {
 	const struct hd_st_tensor *t = fit->from;
+	const uint64_t each = elems_of(t);
+	for (uint64_t i = first; fit->part && i < first + n; i++)
+		out[i - first] = element(fit->part[i / each], i % each);
+	if (fit->part)
+		return;
 	const uint64_t rows = fit->turned && t->dim[1] ? t->dim[1] : 1, cols = elems_of(t) / rows;
 
 	for (uint64_t i = first; i < first + n; i++)
@@ -517,5 +566,5 @@ void hd_fit_get(const struct hd_weight_source *fit, uint64_t first, uint64_t n, 
 
 void hd_fit_put(const struct hd_weight_source *fit, float *out)
 {
-	hd_fit_get(fit, 0, elems_of(fit->from), out);
+	hd_fit_get(fit, 0, elems_of(fit->from) * (fit->part ? fit->nparts : 1), out);
 }

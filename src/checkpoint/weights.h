@@ -46,8 +46,10 @@ HD_MUST_USE enum hd_err hd_weights_of(struct hd_weights **weights, const char *p
 void hd_weights_close(struct hd_weights *weights);          /* takes NULL */
 
 /* What a parameter or buffer of the graph begins from. */
-/* from NULL: its initial value */
-struct hd_weight_source { const struct hd_st_tensor *from; bool turned; };
+/* from NULL: its initial value. part: the `nparts` tensors that lie one behind the other in it (names.h, 8),
+ * of which `from` is one; NULL: it is `from`. */
+struct hd_weight_source { const struct hd_st_tensor *from; bool turned; const struct hd_st_tensor **part;
+	uint32_t nparts; };
 
 /* Fits count the graph's parameters, then its buffers, in its order. */
 uint32_t hd_fit_count(const struct hd_graph *graph);

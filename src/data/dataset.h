@@ -55,6 +55,8 @@ struct hd_data_spec {
 	int32_t  pad;                     /* token that fills up a short text, from the model; -1: none */
 	/* of tokens: "y" is one label (or numbers) for all of them, not one for each */
 	bool     one_label;
+	/* "y" is a text of its own: what hides a token of x hides no label */
+	bool     apart;
 	double   train, valid;            /* fractions; the rest is dropped */
 	/* shape per sample the model wants of "x"; synthetic makes it, others check it */
 	int64_t  dim[HD_MAX_DIMS]; uint8_t rank;

@@ -90,7 +90,7 @@ enum hd_err hd_named_complete(struct hd_dataset *set, const struct hd_data_spec 
 		return err;
 	uint32_t y = find_field(set, "y");
 	set->named.mask = find_field(set, HD_MASK_NAME);
-	if (y != HD_NONE && set->field[y].dtype == HD_I32 && set->field[y].rank &&
+	if (y != HD_NONE && !spec->apart && set->field[y].dtype == HD_I32 && set->field[y].rank &&
 		tokens_of(&set->field[y]) == hd_want_elems(mask))
 		set->named.labels = y;
 	return HD_OK;

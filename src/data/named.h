@@ -9,7 +9,8 @@
  *      token_type_ids  of which kind the token is; a set without them has 0
  *      position_ids    where the token stands; a set without them counts: the seen tokens before it, 0
  *                      where it is not seen itself; without a mask all tokens before it
- * 2. Where each token has a label in y, one that is not seen has -1: neither loss nor weight.
+ * 2. Where each token has a label in y, one that is not seen has -1: neither loss nor weight. A y that the
+ *    model reads as tokens too (an encoder-decoder) is another text, and keeps its labels.
  * 3. Every other name is the reader's to supply; a set that lacks what the model reads is refused. So is one
  *    without an attention_mask: all ones would be a guess.
  * 4. Where the model reads shares of classes and the data have one class for a sample, y is 1 at the class

@@ -36,7 +36,7 @@ struct hd_stage {
 
 struct hd_stage_model {
 	const char *name;
-	struct hd_model_arg arg[10]; uint32_t nargs;
+	struct hd_model_arg arg[16]; uint32_t nargs;
 	struct hd_model_opts opts;
 	bool optimize;
 	uint32_t shards; bool sequence;           /* of shard.h */
@@ -84,6 +84,16 @@ static const struct hd_stage_model hd_stage_models[] = {
 	  { "rope_factor", "3" }, { "bias", "attention" } }, 10, { 0 }, true, 1, false },
 	{ "neox", { { "layers", "2" }, { "width", "16" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" } }, 6, { 0 }, true, 1, false },
 	{ "vit", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "channels", "2" }, { "image", "4" }, { "patch", "2" }, { "classes", "3" } }, 8, { 0 }, true, 1, false },
+	{ "mixtral", { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "5" }, { "vocab", "7" }, { "experts", "3" }, { "balance", "0.3" } }, 8, { 0 }, true, 1, false },
+	{ "mixtral", { { "layers", "1" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "6" }, { "vocab", "7" }, { "experts", "4" }, { "capacity", "0.7" }, { "balance", "0.5" },
+	  { "inputs", "[attention_mask]" } }, 10, { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN }, true, 1, false },
+	{ "qwen2-moe", { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "4" }, { "vocab", "7" }, { "experts", "5" }, { "chosen", "3" }, { "expert_hidden", "5" },
+	  { "shared_hidden", "4" }, { "sparse_every", "2" } }, 11, { 0 }, true, 1, false },
+	{ "qwen3-moe", { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "context", "4" }, { "vocab", "7" }, { "hidden", "6" }, { "experts", "3" }, { "chosen", "1" }, { "expert_hidden", "5" },
+	  { "dense", "[0]" }, { "renormalize", "true" }, { "act", "gelu" } }, 12, { 0 }, true, 1, false },
+	{ "t5", { { "layers", "2" }, { "width", "8" }, { "heads", "2" }, { "hidden", "6" }, { "context", "6" }, { "target", "4" }, { "vocab", "7" }, { "buckets", "8" }, { "distance", "5" } }, 9, { 0 }, true, 1, false },
+	{ "t5", { { "layers", "1" }, { "decoder_layers", "2" }, { "width", "6" }, { "heads", "2" }, { "head_dim", "4" }, { "hidden", "6" }, { "context", "4" }, { "target", "5" }, { "vocab", "7" },
+	  { "ff", "gated-gelu_tanh" }, { "tie", "false" }, { "inputs", "[attention_mask]" } }, 12, { .loss = HD_LOSS_CROSS_ENTROPY, .normalize = HD_NORMALIZE_TOKEN }, true, 1, false },
 	{ "lstm", { { "layers", "2" }, { "width", "5" }, { "hidden", "4" }, { "context", "5" }, { "vocab", "9" } }, 5, { 0 }, true, 1, false },
 	{ "gru", { { "layers", "2" }, { "width", "3" }, { "hidden", "5" }, { "context", "4" }, { "vocab", "8" } }, 5, { 0 }, true, 1, false },
 	{ "gcn", { { "input", "6" }, { "hidden", "4" }, { "classes", "3" }, { "slots", "3" }, { "norm", "none" }, { "act", "tanh" }, { "layers", "3" } },
@@ -136,8 +146,10 @@ static inline int64_t hd_stage_bound(const struct hd_graph *graph, uint32_t valu
 				return graph->node[i].attr.i[1];
 			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_GATHER) {
 				return graph->value[graph->node[i].in[0]].dim[graph->node[i].attr.i[0]];
-			} else if (graph->node[i].in[k] == value && graph->node[i].op == HD_OP_SCATTER_ADD) {
-				return graph->value[graph->node[i].in[2]].dim[graph->node[i].attr.i[0]];
+			} else if (graph->node[i].in[k] == value && (graph->node[i].op == HD_OP_SCATTER_ADD ||
+				graph->node[i].op == HD_OP_EXPERT_MATMUL)) {
+				return graph->value[graph->node[i].in[2]].dim[graph->node[i].op ==
+					HD_OP_SCATTER_ADD ? graph->node[i].attr.i[0] : 0];
 			} else if (graph->node[i].in[k] == value && (graph->node[i].op == HD_OP_WHERE ||
 				graph->node[i].op == HD_OP_EDGE_SOFTMAX)) {        /* runs of equal ends */
 				return 2;
@@ -167,12 +179,15 @@ static inline void hd_stage_fill_input(struct hd_stage *stage, uint32_t i, uint6
 	int64_t bound = stage->bound[i] ? stage->bound[i] : hd_stage_bound(&stage->graph,
 		stage->graph.input[i]);
 	bool tokens = i == 0 || hd_stage_embeds(&stage->graph, stage->graph.input[i]);
+	bool mask = strcmp(hd_graph_text_of(&stage->graph, value->name), "attention_mask") == 0;
 
 	stage->input[i] = calloc(elems + 1, hd_dtype_bytes((enum hd_dtype)value->dtype));
 	for (uint64_t e = 0; e < elems; e++) {
 		float x = hd_stage_number(seed, 100 + i, e);
 		if (value->dtype == HD_F32)
 			((float *)stage->input[i])[e] = x;
+		else if (mask)
+			((int32_t *)stage->input[i])[e] = e % 4 != 3;
 		else
 			((int32_t *)stage->input[i])[e] = !tokens &&
 				e % 7 == 6 ? -1 : (int32_t)((x + 1.0f) * 0.5f * (float)bound);

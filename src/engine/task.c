@@ -376,6 +376,7 @@ static enum hd_err bound_labels(const struct hd_graph *g, uint32_t y, struct hd_
 	struct hd_ids ids;
 	enum hd_err err = y == HD_NONE ? HD_OK : hd_graph_ids(g, g->input[y], &ids, diag);
 
+	spec->apart = y != HD_NONE && !err && ids.node != HD_NONE && g->node[ids.node].op == HD_OP_EMBED;
 	if (y != HD_NONE && !err && ids.rows && (!spec->classes || ids.rows < (int64_t)spec->classes))
 		spec->classes = (uint32_t)ids.rows;
 	return err;

@@ -200,6 +200,17 @@ static void other_published_kinds_agree_with_hugging_face(void **state)
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		agrees(kinds[i], HD_KERNELS_PORTABLE, 0, 1);
 }
+/* Experts, all of their tokens or as many as have room, balance in the loss, layers without; encoders with a
+ * decoder, of both shapes (tests/torch/make_mixtures.py). */
+static void mixtures_and_encoder_decoders_agree_with_hugging_face(void **state)
+{
+	static const char *const kinds[] = { "mixtral", "mixtral_drop", "qwen2_moe", "t5", "flan" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		agrees(kinds[i], HD_KERNELS_PORTABLE, 0, 1);
+	agrees("mixtral", HD_KERNELS_PORTABLE, 0, 2);
+}
 static void bert_agrees_with_hugging_face(void **state) { (void)state; agrees_on_all_kernels("bert"); }
 static void bert_with_a_head_for_classes_agrees_with_hugging_face(void **state) { (void)state;
 	agrees_on_all_kernels("bert_cls"); }
@@ -265,6 +276,7 @@ int main(void)
 		cmocka_unit_test(bn_agrees_with_pytorch),
 		cmocka_unit_test(llama_agrees_with_hugging_face),
 		cmocka_unit_test(other_published_kinds_agree_with_hugging_face),
+		cmocka_unit_test(mixtures_and_encoder_decoders_agree_with_hugging_face),
 		cmocka_unit_test(bert_agrees_with_hugging_face),
 		cmocka_unit_test(bert_with_a_head_for_classes_agrees_with_hugging_face),
 		cmocka_unit_test(named_inputs_agree_with_hugging_face),

@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "graph/ir.h"
 
-enum { HD_MAX_ARGS = 32, HD_MAX_ARG_LIST = 16, HD_MAX_ARG_REALS = 128 };
+enum { HD_MAX_ARGS = 48, HD_MAX_ARG_LIST = 16, HD_MAX_ARG_REALS = 128 };
 
 /* LIST: of integers, "[512, 256]", "[]". REALS: of real numbers. SET: some words of a closed set, in any
  * order */

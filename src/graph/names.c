@@ -1,6 +1,8 @@
 #include "graph/names.h"
 
 #include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -21,6 +23,14 @@ const struct hd_family hd_families[] = {
 	DECODER("llama"), DECODER("mistral"), DECODER("qwen2"), DECODER("qwen3"), DECODER("gemma2"),
 	DECODER("phi3"),
 #undef DECODER
+	/* experts are one tensor each, [experts, ..]; published one by one */
+#define MIXTURE(name, experts) \
+	{ .model = name, .rule = { { "model.layers.{i}." experts ".*", "model.layers.{i}." experts ".{i}.*", \
+	  .stack = 2 } }, .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" }, \
+	  .tied = { { "lm_head.weight", "model.embed_tokens.weight", NULL } } }
+	MIXTURE("mixtral", "block_sparse_moe.experts"), MIXTURE("qwen2-moe", "mlp.experts"),
+	MIXTURE("qwen3-moe", "mlp.experts"),
+#undef MIXTURE
 	/* version 4 calls the head embed_out */
 	{ .model = "neox", .rule = { { "lm_head.weight", "embed_out.weight", .old = true } },
 	  .ignored = { "gpt_neox.layers.{i}.attention.bias", "gpt_neox.layers.{i}.attention.masked_bias",
@@ -44,6 +54,11 @@ const struct hd_family hd_families[] = {
 			{ "lm_head.decoder.bias", "lm_head.bias", NULL } },
 		.surplus = { "lm_head.*", "roberta.pooler.*", "classifier.*" },
 	},
+	/* the bias of some first files' cross attention is nothing that is read */
+	{ .model = "t5", .ignored = { "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight" },
+	  .tied = { { "lm_head.weight", "shared.weight", NULL },
+	  { "encoder.embed_tokens.weight", "shared.weight", NULL },
+	  { "decoder.embed_tokens.weight", "shared.weight", NULL } } },
 	{
 		/* version 5 of the library has other names in memory, and writes these */
 		.model = "vit",
@@ -131,6 +146,36 @@ static bool fill(const char *pattern, const struct caught *caught, char out[HD_M
 	return !text.full;
 }
 
+/* Takes wildcard `at`, digits, out of what was caught; false: no such number is meant. */
+static bool caught_take(struct caught *caught, int at, uint32_t *number)
+{
+	char digits[8] = "";
+
+	if (caught->len[at] >= sizeof digits)
+		return false;
+	memcpy(digits, caught->at[at], caught->len[at]);
+	*number = (uint32_t)strtoul(digits, NULL, 10);
+	caught->n--;
+	for (int i = at; i < caught->n; i++) {
+		caught->at[i] = caught->at[i + 1];
+		caught->len[i] = caught->len[i + 1];
+	}
+	return true;
+}
+
+static bool caught_put(struct caught *caught, int at, const char *digits)
+{
+	if (caught->n == MAX_CAUGHT || at > caught->n)
+		return false;
+	for (int i = caught->n++; i > at; i--) {
+		caught->at[i] = caught->at[i - 1];
+		caught->len[i] = caught->len[i - 1];
+	}
+	caught->at[at] = digits;
+	caught->len[at] = strlen(digits);
+	return true;
+}
+
 static const char *without_prefix(const struct hd_family *family, const char *name)
 {
 	for (const char *const *prefix = family->prefix; *prefix; prefix++)
@@ -170,7 +215,9 @@ bool hd_name_from_theirs(const struct hd_family *family, const char *theirs, str
 		struct caught caught = { .n = 0 };
 		if (match(rule->theirs, name, &caught)) {
 			ours->turned = rule->turned;
-			return fill(rule->ours, &caught, ours->name);
+			ours->stacked = rule->stack;
+			return (!rule->stack || caught_take(&caught, rule->stack - 1, &ours->part)) &&
+				fill(rule->ours, &caught, ours->name);
 		}
 	}
 	return fill("*", &same, ours->name);
@@ -194,14 +241,24 @@ bool hd_name_is_second(const struct hd_family *family, const char *theirs)
 
 bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs)
 {
-	struct caught same = { { ours }, { strlen(ours) }, 1 };
+	return hd_name_part_to_theirs(family, ours, 0, theirs);
+}
 
-	theirs->turned = false;
+bool hd_name_part_to_theirs(const struct hd_family *family, const char *ours, uint32_t part,
+	struct hd_theirs *theirs)
+{
+	struct caught same = { { ours }, { strlen(ours) }, 1 };
+	char digits[16];
+
+	theirs->turned = theirs->stacked = false;
+	snprintf(digits, sizeof digits, "%u", part);
 	for (const struct hd_name_rule *rule = family->rule; rule->ours; rule++) {
 		struct caught caught = { .n = 0 };
 		if (!rule->old && match(rule->ours, ours, &caught)) {
 			theirs->turned = rule->turned;
-			return fill(rule->theirs, &caught, theirs->name);
+			theirs->stacked = rule->stack;
+			return (!rule->stack || caught_put(&caught, rule->stack - 1, digits)) &&
+				fill(rule->theirs, &caught, theirs->name);
 		}
 	}
 	return fill("*", &same, theirs->name);

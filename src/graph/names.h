@@ -18,6 +18,8 @@
  *    they are read over, and the reader of weights says so.
  * 7. `counter`: their count of updates beside a tensor of running statistics: "X" of ours
  *    with suffix `of` has one named by `theirs`; read over, written from the run.
+ * 8. A rule with `stack`: ours is several tensors of theirs, one behind the other along extent 0. Wildcard
+ *    number `stack` of theirs, counted from 1, counts them and is none of ours.
  *
  * Pure. */
 #ifndef HD_GRAPH_NAMES_H
@@ -32,6 +34,7 @@ struct hd_name_rule {
 	const char *ours, *theirs;        /* patterns */
 	bool turned;                      /* a matrix that they store transposed */
 	bool old;
+	uint8_t stack;
 };
 struct hd_name_tie { const char *theirs, *ours, *with; };
 struct hd_name_counter { const char *of, *theirs; };      /* suffixes */
@@ -63,14 +66,18 @@ enum hd_name_kind {
 };
 /* `second`: the name that is tied; a model that has a tensor of that name is not tied, and it is that
  * tensor. */
-struct hd_ours { enum hd_name_kind kind; bool turned; const char *second; char name[HD_MAX_NAME]; };
+struct hd_ours { enum hd_name_kind kind; bool turned; const char *second; char name[HD_MAX_NAME];
+	bool stacked; uint32_t part; };   /* rule 8: which of its tensors */
 /* False: our name of it would be longer than names are. */
 bool hd_name_from_theirs(const struct hd_family *family, const char *theirs, struct hd_ours *ours);
 
 /* A second name of the family, which a model that is not tied has as its own: prefixes are not before it. */
 bool hd_name_is_second(const struct hd_family *family, const char *theirs);
 
-struct hd_theirs { bool turned; char name[HD_MAX_NAME]; };
+struct hd_theirs { bool turned, stacked; char name[HD_MAX_NAME]; };
 bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs);
+/* Rule 8: that of one of the tensors. */
+bool hd_name_part_to_theirs(const struct hd_family *family, const char *ours, uint32_t part,
+	struct hd_theirs *theirs);
 
 #endif

@@ -2,23 +2,27 @@
 
 #include <string.h>
 
-static enum hd_err take_keys(struct hd_config_reading *r, const struct hd_published_key *key)
-{
-	enum hd_err err = HD_OK;
-
-	for (; key->name && !err; key++) {
-		const struct hd_json *table = key->in ? hd_json_find(r->json, key->in) : r->json;
-		err = key->take(r, key, table ? hd_json_find(table, key->name) : NULL);
-	}
-	return err;
-}
-
 static bool is_known(const struct hd_published_key *key, const char *name, const char *in)
 {
 	for (; key->name; key++)
 		if (!strcmp(key->name, name) && (in ? key->in && !strcmp(key->in, in) : !key->in))
 			return true;
 	return false;
+}
+
+/* A type's own row of a key counts before that of every type. */
+static enum hd_err take_keys(struct hd_config_reading *r, const struct hd_published_key *key)
+{
+	const bool common = key == hd_published_common;
+	enum hd_err err = HD_OK;
+
+	for (; key->name && !err; key++) {
+		if (common && is_known(r->type->key, key->name, key->in))
+			continue;
+		const struct hd_json *table = key->in ? hd_json_find(r->json, key->in) : r->json;
+		err = key->take(r, key, table ? hd_json_find(table, key->name) : NULL);
+	}
+	return err;
 }
 
 static enum hd_err know_table(struct hd_config_reading *r, const struct hd_json *table, const char *in)

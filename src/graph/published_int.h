@@ -50,6 +50,6 @@ hd_take hd_take_arg, hd_take_inner, hd_take_head_dim, hd_take_must, hd_take_same
 	hd_take_classes, hd_take_labels, hd_take_architectures, hd_take_table, hd_take_any, hd_take_word,
 		hd_take_reals,
 	hd_take_window, hd_take_window_from, hd_take_layers, hd_take_rope, hd_take_tied_head, hd_take_pad,
-	hd_take_places;
+	hd_take_places, hd_take_balance, hd_take_act_of;
 
 #endif

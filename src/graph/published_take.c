@@ -481,6 +481,44 @@ enum hd_err hd_take_layers(struct hd_config_reading *r, const struct hd_publishe
 	return err ? err : give(r, key, "window_every", text[1], true);
 }
 
+/* The library adds it where it is asked for the router's logits. */
+enum hd_err hd_take_balance(struct hd_config_reading *r, const struct hd_published_key *key,
+	const struct hd_json *found)
+{
+	const char *asked = NULL, *value = NULL;
+	enum hd_err err = other_value(r, "output_router_logits", &asked);
+
+	if (!err)
+		err = value_of(r, key, found, &value);
+	if (err || !value || same_value(value, "0", 1))
+		return err;
+	if (asked && !strcmp(asked, "true"))
+		return give(r, key, key->what, value, found != NULL);
+	hd_text_addf(&r->out->notes, "%s: output_router_logits is not true: the loss is without balance of "
+		"the experts, as the library's; `%s: %s` adds it\n", r->name, key->what, value);
+	return r->out->notes.full ? hd_published_nomem(r) : HD_OK;
+}
+
+/* What the library makes of "gated-gelu" and writes beside it: the activation, and whether there is a gate.
+ * Ours is read from the first alone, so they must agree. */
+enum hd_err hd_take_act_of(struct hd_config_reading *r, const struct hd_published_key *key,
+	const struct hd_json *found)
+{
+	const char *value = "", *ff = NULL;
+	enum hd_err err = hd_published_null(found) ? HD_OK : text_of(r, found, &value);
+
+	if (!err)
+		err = other_value(r, key->what, &ff);
+	if (err || hd_published_null(found) || !ff)
+		return err;
+	const bool gated = !strncmp(ff, "gated-", 6);
+	const char *act = !strcmp(ff, "gated-gelu") ? "gelu_new" : gated ? ff + 6 : ff;
+	if (!strcmp(value, hd_json_kind(found) == HD_JSON_TEXT ? act : gated ? "true" : "false"))
+		return HD_OK;
+	return hd_fail(r->diag, HD_E_INPUT, "%s: %s is %s, and %s says %s; make them agree", r->name,
+		key->name, value, key->what, ff);
+}
+
 /* ---- stretched positions */
 
 static void drop(struct hd_published *out, const char *prefix)

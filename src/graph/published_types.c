@@ -165,6 +165,58 @@ static const struct hd_published_head heads_of_qwen3[] = { { "Qwen3ForCausalLM",
 	NULL },
 	{ 0 } };
 
+/* Experts. Balance counts where the file says that the loss has it. */
+#define EXPERT_KEYS(chosen_) \
+	{ .name = "num_experts_per_tok", .take = hd_take_arg, .what = "chosen", .standard = chosen_ }, \
+	ANY("output_router_logits"), \
+	{ .name = "router_aux_loss_coef", .take = hd_take_balance, .what = "balance", .standard = "0.001" }
+#define SPARSE_KEYS(hidden_, experts_) \
+	{ .name = "num_experts", .take = hd_take_arg, .what = "experts", .standard = experts_ }, \
+	{ .name = "moe_intermediate_size", .take = hd_take_arg, .what = "expert_hidden", .standard = hidden_ }, \
+	{ .name = "decoder_sparse_step", .take = hd_take_arg, .what = "sparse_every", .standard = "1" }, \
+	{ .name = "mlp_only_layers", .take = hd_take_reals, .what = "dense" }, \
+	{ .name = "norm_topk_prob", .take = hd_take_arg, .what = "renormalize", .standard = "false" }, \
+	{ .name = "use_sliding_window", .take = hd_take_must, .what = "false" }, \
+	ANY("sliding_window"), ANY("max_window_layers"), \
+	{ .name = "layer_types", .take = hd_take_layers }
+static const struct hd_published_key of_mixtral[] = {
+	DECODER_KEYS("32", "4096", "32", "14336", "131072", "32000"), KV_HEADS("8"), EPS("1e-05"),
+		TIE("false"), EXPERT_KEYS("2"),
+	{ .name = "num_local_experts", .take = hd_take_arg, .what = "experts", .standard = "8" },
+	{ .name = "router_jitter_noise", .take = hd_take_note, .what = "0", .standard = "0" },
+	{ .name = "head_dim", .take = hd_take_head_dim, .what = "head_dim" },
+	{ .name = "hidden_act", .take = hd_take_word, .what = ACTS },
+	{ .name = "sliding_window", .take = hd_take_arg, .what = "window", .null = "0" },
+	ROPE_KEYS("1000000", hd_take_must, "1"),
+	{ 0 },
+};
+static const struct hd_published_head heads_of_mixtral[] = { { "MixtralForCausalLM", NULL },
+	{ "MixtralModel", NULL }, { 0 } };
+
+static const struct hd_published_key of_qwen2_moe[] = {
+	DECODER_KEYS("24", "2048", "16", "5632", "32768", "151936"), KV_HEADS("16"), EPS("1e-06"),
+		TIE("false"), EXPERT_KEYS("4"), SPARSE_KEYS("1408", "60"),
+	{ .name = "shared_expert_intermediate_size", .take = hd_take_arg, .what = "shared_hidden",
+	  .standard = "5632" },
+	{ .name = "hidden_act", .take = hd_take_word, .what = ACTS },
+	{ .name = "qkv_bias", .take = hd_take_word, .what = "bias:true=qkv|false=none", .standard = "true" },
+	ROPE_KEYS("10000", hd_take_must, "1"),
+	{ 0 },
+};
+static const struct hd_published_head heads_of_qwen2_moe[] = { { "Qwen2MoeForCausalLM", NULL },
+	{ "Qwen2MoeModel", NULL }, { 0 } };
+
+static const struct hd_published_key of_qwen3_moe[] = {
+	DECODER_KEYS("24", "2048", "32", "6144", "32768", "151936"), KV_HEADS("4"), EPS("1e-06"),
+		TIE("false"), EXPERT_KEYS("8"), SPARSE_KEYS("768", "128"),
+	{ .name = "head_dim", .take = hd_take_head_dim, .what = "head_dim" },
+	{ .name = "hidden_act", .take = hd_take_word, .what = ACTS },
+	BIASES, ROPE_KEYS("10000", hd_take_must, "1"),
+	{ 0 },
+};
+static const struct hd_published_head heads_of_qwen3_moe[] = { { "Qwen3MoeForCausalLM", NULL },
+	{ "Qwen3MoeModel", NULL }, { 0 } };
+
 static const struct hd_published_key of_gemma2[] = {
 	DECODER_KEYS("26", "2304", "8", "9216", "8192", "256000"), KV_HEADS("4"), EPS("1e-06"), TIE("true"),
 	{ .name = "head_dim", .take = hd_take_arg, .what = "head_dim", .standard = "256" },
@@ -299,6 +351,40 @@ static const struct hd_published_key of_vit[] = {
 };
 static const struct hd_published_head heads_of_vit[] = { { "ViTForImageClassification", NULL }, { 0 } };
 
+/* How many tokens it reads is the job's, n_positions of older files but a wish. That the head is the token
+ * table says also that what it reads is scaled; version 5 says that apart. */
+#define FFS "ff:relu=relu|gelu=gelu|gelu_new=gelu_tanh|silu=silu|gated-gelu=gated-gelu_tanh|" \
+	"gated-gelu_new=gated-gelu_tanh|gated-relu=gated-relu|gated-silu=gated-silu"
+static const struct hd_published_key of_t5[] = {
+	{ .name = "architectures", .take = hd_take_architectures },
+	{ .name = "is_encoder_decoder", .take = hd_take_must, .what = "true" },
+	{ .name = "num_layers", .take = hd_take_arg, .what = "layers", .standard = "6" },
+	{ .name = "num_decoder_layers", .take = hd_take_arg, .what = "decoder_layers", .null = "0" },
+	{ .name = "d_model", .take = hd_take_arg, .what = "width", .standard = "512" },
+	{ .name = "num_heads", .take = hd_take_arg, .what = "heads", .standard = "8" },
+	{ .name = "d_kv", .take = hd_take_arg, .what = "head_dim", .standard = "64" },
+	{ .name = "d_ff", .take = hd_take_arg, .what = "hidden", .standard = "2048" },
+	{ .name = "n_positions", .take = hd_take_arg, .what = "context", .standard = "512" },
+	{ .name = "vocab_size", .take = hd_take_arg, .what = "vocab", .standard = "32128" },
+	{ .name = "relative_attention_num_buckets", .take = hd_take_arg, .what = "buckets", .standard = "32" },
+	{ .name = "relative_attention_max_distance", .take = hd_take_arg, .what = "distance",
+	  .standard = "128" },
+	{ .name = "layer_norm_epsilon", .take = hd_take_arg, .what = "eps", .standard = "1e-06" },
+	{ .name = "feed_forward_proj", .take = hd_take_word, .what = FFS, .standard = "relu" },
+	{ .name = "dense_act_fn", .take = hd_take_act_of, .what = "feed_forward_proj" },
+	{ .name = "is_gated_act", .take = hd_take_act_of, .what = "feed_forward_proj" },
+	{ .name = "tie_word_embeddings", .take = hd_take_arg, .what = "tie", .standard = "true" },
+	{ .name = "scale_decoder_outputs", .take = hd_take_arg, .what = "scale" },
+	{ .name = "decoder_start_token_id", .take = hd_take_arg, .what = "start", .standard = "0" },
+	{ .name = "pad_token_id", .take = hd_take_arg, .what = "pad", .standard = "0" },
+	{ .name = "dropout_rate", .take = hd_take_note, .what = "0", .standard = "0.1" },
+	{ .name = "is_decoder", .take = hd_take_must, .what = "false" },
+	ANY("initializer_factor"), ANY("classifier_dropout"), ANY("id2label"), ANY("num_labels"),
+	{ 0 },
+};
+static const struct hd_published_head heads_of_t5[] = { { "T5ForConditionalGeneration", NULL },
+	{ "T5WithLMHeadModel", NULL }, { 0 } };
+
 #undef ANY
 
 const struct hd_published_type hd_published_types[] = {
@@ -308,10 +394,14 @@ const struct hd_published_type hd_published_types[] = {
 	{ "gpt_neox", "neox", of_neox, heads_of_neox },
 	{ "llama", "llama", of_llama, heads_of_llama },
 	{ "mistral", "mistral", of_mistral, heads_of_mistral },
+	{ "mixtral", "mixtral", of_mixtral, heads_of_mixtral },
 	{ "phi3", "phi3", of_phi3, heads_of_phi3 },
 	{ "qwen2", "qwen2", of_qwen2, heads_of_qwen2 },
+	{ "qwen2_moe", "qwen2-moe", of_qwen2_moe, heads_of_qwen2_moe },
 	{ "qwen3", "qwen3", of_qwen3, heads_of_qwen3 },
+	{ "qwen3_moe", "qwen3-moe", of_qwen3_moe, heads_of_qwen3_moe },
 	{ "roberta", "roberta", of_roberta, heads_of_roberta },
+	{ "t5", "t5", of_t5, heads_of_t5 },
 	{ "vit", "vit", of_vit, heads_of_vit },
 	{ 0 },
 };

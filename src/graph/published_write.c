@@ -102,6 +102,8 @@ static void put_value(struct config_writing *w, const char *key, int at, const c
 			put_real(w, key, real);
 		return;
 	case HD_ARG_WORD:
+		if (!strcmp(v->word, "auto"))     /* what the library makes of other keys */
+			return;
 		if (!strcmp(v->word, "true") || !strcmp(v->word, "false"))
 			hd_json_put_bool(&w->w, key, *v->word == 't');
 		else
@@ -112,7 +114,10 @@ static void put_value(struct config_writing *w, const char *key, int at, const c
 	case HD_ARG_LIST: case HD_ARG_REALS:
 		hd_json_open_array(&w->w, key);
 		for (uint32_t i = 0; i < v->nlist; i++)
-			put_real(w, NULL, p->kind == HD_ARG_LIST ? (double)v->list[i] : v->reals[i]);
+			if (p->kind == HD_ARG_LIST)
+				hd_json_put_i64(&w->w, NULL, v->list[i]);
+			else
+				put_real(w, NULL, v->reals[i]);
 		hd_json_close(&w->w);
 		return;
 	}
@@ -164,6 +169,16 @@ static void write_window(struct config_writing *w, const struct hd_published_key
 {
 	hd_json_put_bool(&w->w, "use_sliding_window", number_of(w, "window") > 0);
 	write_arg(w, key);
+}
+
+static void write_balance(struct config_writing *w, const struct hd_published_key *key)
+{
+	const int at = find(w, key->what);
+	const bool counts = at >= 0 && w->value[at].real > 0;
+
+	hd_json_put_bool(&w->w, "output_router_logits", counts);
+	if (counts)
+		put_real(w, key->name, w->value[at].real);
 }
 
 static void write_layers(struct config_writing *w, const struct hd_published_key *key)
@@ -228,6 +243,7 @@ static const struct { hd_take *take; void (*write)(struct config_writing *w,
 	{ hd_take_arg, write_arg }, { hd_take_inner, write_arg }, { hd_take_head_dim, write_arg },
 	{ hd_take_reals, write_arg }, { hd_take_word, write_word }, { hd_take_note, write_number },
 	{ hd_take_window, write_window }, { hd_take_window_from, write_arg }, { hd_take_layers, write_layers },
+	{ hd_take_balance, write_balance },
 	{ hd_take_classes, write_classes }, { hd_take_labels, write_classes },
 	{ hd_take_tied_head, write_must }, { hd_take_pad, write_pad }, { hd_take_places, write_places },
 };
@@ -293,6 +309,8 @@ static void write_all(struct config_writing *w, struct hd_text *out)
 	hd_json_close(&w->w);
 	hd_json_put_text(&w->w, "model_type", w->type->name);
 	hd_json_put_text(&w->w, "torch_dtype", "float32");
+	if (find(w, "decoder_layers") >= 0)
+		hd_json_put_bool(&w->w, "is_encoder_decoder", true);
 	for (const struct hd_published_key *key = w->type->key; key->name; key++)
 		if (key->take == hd_take_table)
 			write_table(w, key);

@@ -11,15 +11,20 @@
  *   qwen3    Qwen3 (2025): each head's queries and keys are normed before they turn
  *   gemma2   Gemma 2 (2024): norms of 1 + weight, before and after each block; the tokens' table times
  *            sqrt(width); every other layer has a window; scores and logits are capped by tanh
- *   phi3     Phi-3 (2024): q, k, v are one product, so are gate and up */
+ *   phi3     Phi-3 (2024): q, k, v are one product, so are gate and up
+ *   mixtral  Jiang et al., "Mixtral of experts" (2024): mlps are mixtures (moe.h)
+ *   qwen2-moe, qwen3-moe  Qwen's mixtures: some layers may be dense; that of 2 has an expert more, which each
+ *            token goes through, times a gate */
 #include "graph/models/rope.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/models/moe.h"
+
 enum { LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, CONTEXT, VOCAB, ROPE, EPS, TIE, HEAD_DIM, HD_ROPE_ARGS, BIAS,
-	MLP_BIAS, ACT, WINDOW, WINDOW_FROM, WINDOW_EVERY, CAP, FINAL_CAP, QUERY, INPUTS };
+	MLP_BIAS, ACT, WINDOW, WINDOW_FROM, WINDOW_EVERY, CAP, FINAL_CAP, QUERY, INPUTS, HD_MOE_ARGS };
 /* bits of INPUTS */
 enum { MASKED = 1, DOCUMENTS = 2 };
 
@@ -71,15 +76,31 @@ const struct hd_model_param hd_qwen2_params[] = { COMMON, CHOICES("false", "qkv"
 	{ 0 } };
 const struct hd_model_param hd_gemma2_params[] = { COMMON,
 	CHOICES("true", "none", "gelu_tanh", "2", "50", "30"), { 0 } };
+const struct hd_model_param hd_mixtral_params[] = { COMMON, CHOICES("false", "none", "silu", "1", "0", "0"),
+	HD_MOE_PARAMS("8", "2"), { 0 } };
+const struct hd_model_param hd_qwen2_moe_params[] = { COMMON, CHOICES("false", "qkv", "silu", "1", "0", "0"),
+	HD_MOE_PARAMS("8", "2"), HD_MOE_MORE("96", "352"), { 0 } };
+const struct hd_model_param hd_qwen3_moe_params[] = { COMMON, CHOICES("false", "none", "silu", "1", "0", "0"),
+	HD_MOE_PARAMS("8", "2"), HD_MOE_MORE("96", "0"), { 0 } };
 
 static const float init_scale = 0.02f;
 static const struct hd_attr none, turned = { .i = { 0, 1 } };
 
-static const struct dialect { const char *model; bool head_norms, fused, gemma; } dialects[] = {
+static const struct hd_moe_names mixtral_names = { "block_sparse_moe.gate", "block_sparse_moe.experts.w1",
+	"block_sparse_moe.experts.w3", "block_sparse_moe.experts.w2" };
+static const struct hd_moe_names qwen_names = { "mlp.gate", "mlp.experts.gate_proj", "mlp.experts.up_proj",
+	"mlp.experts.down_proj" };
+
+/* mixed: has the arguments of HD_MOE_MORE. */
+static const struct dialect { const char *model; bool head_norms, fused, gemma, mixed;
+	const struct hd_moe_names *experts; } dialects[] = {
 	{ .model = "llama" }, { .model = "mistral" }, { .model = "qwen2" },
 	{ .model = "qwen3", .head_norms = true },
 	{ .model = "phi3", .fused = true },
 	{ .model = "gemma2", .gemma = true },
+	{ .model = "mixtral", .experts = &mixtral_names },
+	{ .model = "qwen2-moe", .experts = &qwen_names, .mixed = true },
+	{ .model = "qwen3-moe", .experts = &qwen_names, .mixed = true, .head_norms = true },
 };
 
 struct decoder {
@@ -93,6 +114,9 @@ struct decoder {
 	struct hd_rope rope;
 	/* HD_NONE: all tokens are seen; are of one document */
 	uint32_t frequencies, mask, documents;
+	struct hd_moe moe;
+	int64_t shared, sparse_every;
+	const struct hd_model_value *dense;       /* NULL: no layer */
 };
 
 static uint32_t norm(struct decoder *l, const char *prefix, const char *name, uint32_t x, int64_t width)
@@ -189,35 +213,59 @@ static uint32_t attention(struct decoder *l, const char *prefix, int64_t i, uint
 	return linear(l, prefix, "self_attn.o_proj", h, l->each * l->heads, l->width, l->out_bias);
 }
 
-static uint32_t mlp(struct decoder *l, const char *prefix, uint32_t h)
+/* The prefix is all but gate_proj, up_proj, down_proj. */
+static uint32_t mlp(struct decoder *l, const char *prefix, uint32_t h, int64_t hidden)
 {
 	uint32_t gate, up;
 
 	if (l->is->fused) {
-		h = linear(l, prefix, "mlp.gate_up_proj", h, l->width, 2 * l->hidden, l->mlp_bias);
-		gate = columns(l, h, 0, l->hidden);
-		up = columns(l, h, l->hidden, l->hidden);
+		h = linear(l, prefix, "gate_up_proj", h, l->width, 2 * hidden, l->mlp_bias);
+		gate = columns(l, h, 0, hidden);
+		up = columns(l, h, hidden, hidden);
 	} else {
-		gate = linear(l, prefix, "mlp.gate_proj", h, l->width, l->hidden, l->mlp_bias);
-		up = linear(l, prefix, "mlp.up_proj", h, l->width, l->hidden, l->mlp_bias);
+		gate = linear(l, prefix, "gate_proj", h, l->width, hidden, l->mlp_bias);
+		up = linear(l, prefix, "up_proj", h, l->width, hidden, l->mlp_bias);
 	}
 	h = l->act == HD_ACT_SILU ? hd_make2(&l->m, HD_OP_SWIGLU, gate, up, none) : hd_make2(&l->m, HD_OP_MUL,
 		hd_make1(&l->m, HD_OP_ACT, gate, (struct hd_attr){ .i = { (int32_t)l->act } }), up, none);
-	return linear(l, prefix, "mlp.down_proj", h, l->hidden, l->width, l->mlp_bias);
+	return linear(l, prefix, "down_proj", h, hidden, l->width, l->mlp_bias);
+}
+
+static bool is_sparse(const struct decoder *l, int64_t i)
+{
+	for (uint32_t k = 0; l->dense && k < l->dense->nlist; k++)
+		if (l->dense->list[k] == i)
+			return false;
+	return l->is->experts && (i + 1) % l->sparse_every == 0;
+}
+
+static uint32_t mixture(struct decoder *l, const char *prefix, uint32_t h)
+{
+	char inside[64];
+	uint32_t y = hd_make_moe(&l->m, &l->moe, prefix, h);
+
+	if (l->shared == 0)
+		return y;
+	snprintf(inside, sizeof inside, "%smlp.shared_expert.", prefix);
+	uint32_t all = mlp(l, inside, h, l->shared);
+	uint32_t by = hd_make1(&l->m, HD_OP_ACT, linear(l, prefix, "mlp.shared_expert_gate", h, l->width, 1,
+		false), (struct hd_attr){ .i = { HD_ACT_SIGMOID } });
+	return hd_make2(&l->m, HD_OP_ADD, y, hd_make2(&l->m, HD_OP_MUL, all, by, none), none);
 }
 
 static uint32_t block(struct decoder *l, int64_t i, uint32_t x)
 {
-	char prefix[40];
+	char prefix[40], inside[48];
 
 	snprintf(prefix, sizeof prefix, "model.layers.%lld.", (long long)i);
+	snprintf(inside, sizeof inside, "%smlp.", prefix);
 	uint32_t h = attention(l, prefix, i, norm(l, prefix, "input_layernorm", x, l->width));
 	if (l->is->gemma)
 		h = norm(l, prefix, "post_attention_layernorm", h, l->width);
 	x = hd_make2(&l->m, HD_OP_ADD, x, h, none);
 	h = norm(l, prefix, l->is->gemma ? "pre_feedforward_layernorm" : "post_attention_layernorm", x,
 		l->width);
-	h = mlp(l, prefix, h);
+	h = is_sparse(l, i) ? mixture(l, prefix, h) : mlp(l, inside, h, l->hidden);
 	if (l->is->gemma)
 		h = norm(l, prefix, "post_feedforward_layernorm", h, l->width);
 	return hd_make2(&l->m, HD_OP_ADD, x, h, none);
@@ -285,6 +333,27 @@ static struct decoder decoder_of(const struct hd_model_value *value, const struc
 		.rope = HD_ROPE_OF(value, value[ROPE].real) };
 }
 
+static enum hd_err moe_of(struct decoder *l, const struct hd_model_value *value, struct hd_diag *diag)
+{
+	const bool mixed = l->is->mixed;
+	enum hd_err err = HD_OK;
+
+	if (!l->is->experts)
+		return HD_OK;
+	l->moe = (struct hd_moe){ .names = l->is->experts, .experts = value[EXPERTS].n,
+		.chosen = value[CHOSEN].n, .width = l->width, .positions = l->context,
+		.hidden = mixed ? value[EXPERT_HIDDEN].n : l->hidden, .renormalize = true,
+		.capacity = value[CAPACITY].real, .balance = value[BALANCE].real, .act = l->act,
+		.mask = HD_NONE };
+	l->sparse_every = mixed ? value[SPARSE_EVERY].n : 1;
+	l->shared = mixed ? value[SHARED_HIDDEN].n : 0;
+	l->dense = mixed ? &value[DENSE] : NULL;
+	if (mixed)
+		err = hd_model_truth(&hd_qwen2_moe_params[RENORMALIZE], &value[RENORMALIZE],
+			&l->moe.renormalize, diag);
+	return err ? err : hd_moe_check(&l->moe, diag);
+}
+
 static uint32_t scaled(struct decoder *l, uint32_t x, float by)
 {
 	return hd_make1(&l->m, HD_OP_SCALE, x, (struct hd_attr){ .f = { by } });
@@ -305,6 +374,7 @@ static void whole(struct decoder *l, const struct hd_model_value *value, const s
 		HD_DIMS(-1, context)) : HD_NONE;
 	l->documents = value[INPUTS].n & DOCUMENTS ? hd_make_input(&l->m, "document_ids", HD_I32,
 		HD_DIMS(-1, context)) : HD_NONE;
+	l->moe.mask = l->mask;
 	uint32_t table = hd_make_param(&l->m, "model.embed_tokens", ".weight", HD_INIT_NORMAL, init_scale,
 		HD_DIMS(vocab, width));
 
@@ -319,7 +389,7 @@ static void whole(struct decoder *l, const struct hd_model_value *value, const s
 		linear(l, "", "lm_head", h, width, vocab, false);
 	if (value[FINAL_CAP].real > 0)
 		logits = capped(l, logits, (float)value[FINAL_CAP].real);
-	hd_make_ends(&l->m, opts, logits, logits, context, vocab);
+	hd_make_ends_with(&l->m, opts, logits, logits, context, hd_make_balance(&l->m, &l->moe));
 }
 
 enum hd_err hd_decoder_build(struct hd_graph *graph, const struct hd_model_value *value,
@@ -336,6 +406,8 @@ enum hd_err hd_decoder_build(struct hd_graph *graph, const struct hd_model_value
 		return err;
 	struct decoder l = decoder_of(value, is, kv, (struct hd_maker){ graph, diag, HD_OK });
 	err = words(&l, value, &tie, diag);
+	if (err == HD_OK)
+		err = moe_of(&l, value, diag);
 	if (err == HD_OK)
 		err = hd_rope_check(&l.rope, l.each, diag);
 	if (err != HD_OK)

@@ -105,10 +105,23 @@ static uint32_t class_weights(struct hd_maker *m, const struct hd_model_opts *op
 	return numbers(m, (uint32_t)classes, ones);
 }
 
+/* `more` [N,1] is spread over the positions [N,T] as the weight of a row is: `by` gives it, f32 or labels;
+ * HD_NONE: each has the same part. */
+static uint32_t with_more(struct hd_maker *m, uint32_t loss, uint32_t more, uint32_t by, float part)
+{
+	if (by == HD_NONE) {
+		by = hd_make1(m, HD_OP_EXPAND, numbers(m, 1, &part), (struct hd_attr){ .i = { 1,
+			(int32_t)hd_make_dim(m, loss, 1) } });
+	} else if (m->err == HD_OK && m->graph->value[by].dtype != HD_F32) {
+		by = hd_make2(m, HD_OP_LESS_EQ, one_id(m, 0), by, none);
+	}
+	return hd_make2(m, HD_OP_ADD, loss, hd_make2(m, HD_OP_MUL, more, by, none), none);
+}
+
 /* cross_entropy(weight, ignore_index, label_smoothing). The losses and hits of a row with several positions
  * weigh 1/positions each, so that a row weighs 1. */
-void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels,
-	uint32_t logits, int64_t positions)
+static void make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels,
+	uint32_t logits, int64_t positions, uint32_t more)
 {
 	const int last = m->err == HD_OK ? m->graph->value[logits].rank - 1 : 0;
 	const bool samples = opts->normalize == HD_NORMALIZE_SAMPLE, share = samples && positions > 1;
@@ -135,11 +148,20 @@ void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32
 		hit = scaled(m, hit, part);
 		weight = opts->nclass_weights ? scaled(m, weight, part) : weight;
 	}
+	if (more != HD_NONE)
+		loss = with_more(m, loss, more, opts->nclass_weights ? weight : share ? HD_NONE : counted,
+			part);
 	hd_make_output(m, "loss", hd_make1(m, HD_OP_SUM64, loss, none));
 	hd_make_output(m, "weight", hd_make1(m, opts->nclass_weights ? HD_OP_SUM64 : HD_OP_COUNT64, weight,
 		none));
 	hd_make_output(m, "correct", hd_make1(m, HD_OP_SUM64, hit, none));
 	hd_make_output(m, "logits", logits);
+}
+
+void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t labels,
+	uint32_t logits, int64_t positions)
+{
+	make_losses(m, opts, x, labels, logits, positions, HD_NONE);
 }
 
 /* ---- numbers: the losses of the rows of x and y, both [N,C] ---- */
@@ -321,6 +343,14 @@ static void make_sum(struct hd_maker *m, const struct hd_model_opts *opts, uint3
 	hd_make_output(m, "logits", logits);
 }
 
+void hd_make_ends_with(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits,
+	int64_t positions, uint32_t more)
+{
+	uint32_t y = hd_make_input(m, "y", HD_I32, positions > 1 ? 2 : 1, (int64_t[]){ -1, positions });
+
+	make_losses(m, opts, x, y, logits, positions, more);
+}
+
 void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits,
 	int64_t positions, int64_t classes)
 {
@@ -329,9 +359,7 @@ void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t
 		return;
 	}
 	if (hd_losses[opts->loss].classes) {
-		uint32_t y = hd_make_input(m, "y", HD_I32, positions > 1 ? 2 : 1, (int64_t[]){ -1,
-			positions });
-		hd_make_losses(m, opts, x, y, logits, positions);
+		hd_make_ends_with(m, opts, x, logits, positions, HD_NONE);
 		return;
 	}
 	uint32_t y = hd_make_input(m, "y", HD_F32, HD_DIMS(-1, classes));

@@ -12,14 +12,15 @@ extern const struct hd_model_param hd_mlp_params[], hd_lenet_params[], hd_gpt_pa
 	hd_resnext32x4_params[], hd_resnext32x8_params[], hd_resnext64x4_params[], hd_wide_params[],
 	hd_vgg_params[], hd_inception_params[],
 	hd_llama_params[], hd_qwen2_params[], hd_gemma2_params[], hd_bert_params[], hd_recurrent_params[],
-	hd_neox_params[], hd_vit_params[], hd_gcn_params[], hd_gat_params[], hd_sage_params[];
+	hd_t5_params[], hd_mixtral_params[], hd_qwen2_moe_params[], hd_qwen3_moe_params[],
+		hd_neox_params[], hd_vit_params[], hd_gcn_params[], hd_gat_params[], hd_sage_params[];
 typedef enum hd_err hd_model_builder(struct hd_graph *graph, const struct hd_model_value *value,
 	const struct hd_model_opts *opts,
 	struct hd_diag *diag);
 hd_model_builder hd_mlp_build, hd_lenet_build, hd_gpt_build, hd_resnet18_build, hd_resnet34_build,
 	hd_resnet50_build, hd_resnet101_build, hd_resnet152_build, hd_vgg16_build, hd_inception_build,
 	hd_decoder_build, hd_bert_build, hd_lstm_build, hd_gru_build,
-	hd_neox_build, hd_vit_build, hd_gcn_build, hd_gat_build, hd_sage_build;
+	hd_t5_build, hd_neox_build, hd_vit_build, hd_gcn_build, hd_gat_build, hd_sage_build;
 
 /* Words of arguments: true, false; silu, gelu_tanh, gelu, relu, tanh. */
 HD_MUST_USE enum hd_err hd_model_truth(const struct hd_model_param *param, const struct hd_model_value *value,
@@ -92,5 +93,9 @@ void hd_make_losses(struct hd_maker *m, const struct hd_model_opts *opts, uint32
 /* y, the loss and the outputs; `positions` per row (1: a row is one prediction). Losses of numbers: one. */
 void hd_make_ends(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits,
 	int64_t positions, int64_t classes);
+/* The same of classes, and a loss of each row more, f32 [N,1], which weighs as much as the row does; HD_NONE:
+ * none. */
+void hd_make_ends_with(struct hd_maker *m, const struct hd_model_opts *opts, uint32_t x, uint32_t logits,
+	int64_t positions, uint32_t more);
 
 #endif

@@ -12,8 +12,8 @@
 
 #ifdef OP
 OP(EXPERT_MATMUL, "expert_matmul", 3, 1, DENSE, "tb",
-	"x[..,K] ids i32[..] or [..,each] w[E,K,N] -> of each id e its row of x times w[e], [ids..,N]; tb = 1: "
-	"w[E,N,K]; an id that names none: 0",
+	"x[..,K] ids i32[..] or [..,each] w[E,K,N] -> of each id e its row of x times w[e], [ids..,N]; "
+	"tb = 1: w[E,N,K]; an id that names none: 0",
 	expert_matmul_shape, expert_matmul_grad, expert_matmul_cost)
 OP(EXPERT_DW, "expert_dw", 4, 1, DENSE, "",
 	"a[..,M] b[..,N] ids w(shape only) -> dw[E,M,N]: of each e the sum over its ids of a^T b; a or b may "
@@ -380,7 +380,8 @@ OP_EVAL(EXPERT_DW, expert_dw64)
 	  { { .dim = { rows, each, n } } }, false, k }, \
 	{ HD_OP_EXPERT_DW, ATTR(0), { { .dim = { rows, k } }, { .dim = { rows, each, n } }, { .dim = { rows, each }, .ids = experts, .masked = true }, { .dim = { experts, k, n } } }, \
 	  { { .dim = { experts, k, n } } }, false, rows * each }
-	EXPERTS(70, 2, 5, 33, 133), EXPERTS(900, 1, 2, 31, 17), EXPERTS(3, 3, 7, 130, 5), EXPERTS(40, 2, 1, 385, 530),
+	EXPERTS(70, 2, 5, 33, 133), EXPERTS(900, 1, 2, 31, 17), EXPERTS(3, 3, 7, 130, 5),
+	EXPERTS(40, 2, 1, 385, 530),
 #undef EXPERTS
 #endif
 #ifdef OP_BITS
