@@ -355,7 +355,7 @@ for equation, n in (
     ("bik,bjk->bij", 2),
     ("bij,kj->bik", 1),
     ("bij->bji", 0),
-    ("bij->b", 0),
+    ("bij->bj", 0),
     ("bii->bi", 0),
     ("bhi,bhj->bij", 2),
     ("...j,jk->...k", 1),
