@@ -609,24 +609,38 @@ static bool is_row(const struct sacct *s)
 		!hd_num_f64(cell(s, ELAPSED_RAW), 0, 1e12, &x, NULL) : elapsed_of(cell(s, ELAPSED), &x));
 }
 
+/* What is kept of the row at hand lies where it lay: a bar more or less is in a text that is not kept. */
+static bool keeps_the_same(const struct sacct *s, const char *const was[NFIELDS], const size_t len[NFIELDS])
+{
+	for (int f = 0; f < NFIELDS; f++)
+		if (cell(s, (enum field)f) != was[f] || strlen(was[f]) != len[f])
+			return false;
+	return true;
+}
+
 /* A row with too many fields: a name has bars in it. Whose they are is clear if one text field alone makes
- * the others what they have to be. True: it has as many fields as the header now. */
+ * the others what they have to be, or if several do that leave all that is kept the same (SubmitLine, Extra).
+ * True: it has as many fields as the header now. */
 static bool rejoin(struct sacct *s)
 {
 	const uint32_t more = s->c->n - s->columns;
 	struct cells_at was = { .n = s->c->n };
+	const char *kept[NFIELDS];
+	size_t len[NFIELDS];
 	int found = TABLE_NONE;
 
 	memcpy(was.cell, s->c->cell, was.n * sizeof *was.cell);
 	for (int k = 0; k < s->ntexts; k++) {
 		join_cells(s->c, (uint32_t)s->text[k], more);
-		if (is_row(s)) {
-			if (found != TABLE_NONE) {
-				part_cells(s->c, &was);
-				return false;
-			}
-			found = s->text[k];
+		if (is_row(s) && found != TABLE_NONE && !keeps_the_same(s, kept, len)) {
+			part_cells(s->c, &was);
+			return false;
 		}
+		for (int f = 0; f < NFIELDS && is_row(s) && found == TABLE_NONE; f++) {
+			kept[f] = cell(s, (enum field)f);
+			len[f] = strlen(kept[f]);
+		}
+		found = is_row(s) && found == TABLE_NONE ? s->text[k] : found;
 		part_cells(s->c, &was);
 	}
 	if (found != TABLE_NONE)

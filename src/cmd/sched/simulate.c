@@ -393,6 +393,16 @@ static const struct { const char *key, *words; } left_out[HD_LEFT_NREASONS] = {
 #undef X
 };
 
+/* Jobs of an accounting that name no partition. */
+static uint64_t without_partition(const struct hd_job_list *list)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < list->n; i++)
+		n += list->at[i].record && !*list->at[i].record->partition;
+	return n;
+}
+
 static void put_left_out(struct hd_cmd *cmd, const struct hd_job_list *list)
 {
 	struct hd_json_line line;
@@ -401,6 +411,7 @@ static void put_left_out(struct hd_cmd *cmd, const struct hd_job_list *list)
 
 	hd_json_put_i64(w, "jobs", (int64_t)list->n);
 	hd_json_put_i64(w, "rejoined", (int64_t)list->nrejoined);
+	hd_json_put_i64(w, "without_partition", (int64_t)without_partition(list));
 	hd_json_open_object(w, "left_out");
 	for (int k = 0; k < HD_LEFT_NREASONS; k++) {
 		size_t n = 0;
@@ -428,6 +439,8 @@ static void tell_rows(const char *path, const struct hd_job_list *list)
 	if (list->nrejoined)
 		fprintf(stderr, "; of %" PRIu64 " rows a name with bars was put together again",
 			list->nrejoined);
+	if (without_partition(list))
+		fprintf(stderr, "; %" PRIu64 " jobs name no partition", without_partition(list));
 	fprintf(stderr, "\n");
 }
 
