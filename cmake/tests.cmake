@@ -56,7 +56,7 @@ endif()
 set(HD_THREADS sys_barrier sys_thread sys_loop sys_socket sys_process sys_signal trace_ring trace_flight
   data_prefetch data_stream data_tokenize device_team device_shard wire_close wire_hub wire_hub_stranger
   worker_command worker_finals worker_allreduce worker_link worker_elastic worker_catchup engine_lockstep
-  engine_meeting
+  engine_meeting data_mix
   engine_forward engine_failure engine_pipe engine_post engine_tensor engine_nonfinite run_run run_samples
   engine_recorder launch_local_workers daemon_http daemon_jobs daemon_pool driver_pid_lock
   driver_store)
