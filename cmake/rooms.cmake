@@ -18,6 +18,7 @@ function(hd_room room)
   hd_pick_uring(files)
   hd_kernels(files)
   hd_cpu_flags(${files})
+  hd_uncounted(${files})
   set(made "")
   if(room STREQUAL "graph")
     hd_onnx_messages(made)
@@ -55,6 +56,24 @@ function(hd_room room)
       hd_unit_test(${room} ${room}_${stem} ${test})
     endforeach()
   endif()
+endfunction()
+
+# Counters of branches for libFuzzer make code three times as slow, and all unit tests of preset asan run it.
+# They are in what reads an input and in what judges it; not in what computes, plans and plays with it, which
+# fuzz targets run all the same.
+set(HD_UNCOUNTED
+  "autoscale/|balance/|cmd/|device/|driver/|engine/|explore/|gnn/|worker/"
+  "clustersim/gen/|clustersim/schedsim/(advise|gavel|ours|profile|queue|report|sim|slurm|story|waits)\\.c"
+  "pipeline/(place|schedule|shadow|sim)/|planner/(partition|ptdp|search|ways)/"
+  "protocol/(coordinator|exchange|held|member|ranks|seal|simulation|transfers|view|zones)"
+  "scheduler/(dispatch|estimate|lp|rounds|window)/|spot/(guard|lead|ledger|me|re|saving|value)")
+list(JOIN HD_UNCOUNTED "|" HD_UNCOUNTED)
+function(hd_uncounted)
+  foreach(file ${ARGN})
+    if(HD_FUZZ AND file MATCHES "/src/(${HD_UNCOUNTED})")
+      set_property(SOURCE ${file} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
+    endif()
+  endforeach()
 endfunction()
 
 # Each header included twice and first: it brings what it needs and has a guard. Tables
