@@ -174,6 +174,10 @@ static void another_step(struct net *net, const char *what)
 	end_step(net, what);
 }
 
+/* A step of a kind sends some 90 letters: how many lie between two losses. With sanitizers there are half as
+ * many losses. */
+enum { EVERY = SANITIZED ? 96 : 48 };
+
 /* How many steps a fence has met within. */
 static uint32_t lose_each(const char *model, const char *more, size_t nkinds, enum hd_redundancy mode,
 	uint32_t every)
@@ -213,10 +217,11 @@ static void any_worker_may_be_lost_after_any_letter(void **state)
 {
 	(void)state;
 	seed = 1;
-	uint32_t n = lose_each(small, "optim: {kind: adamw, clip: 0.5}\n", NKINDS, HD_REDUNDANCY_EAGER, 48);
-	n += lose_each(small, "optim: {kind: momentum, lr: 0.05}\n", NKINDS, HD_REDUNDANCY_FULL, 48);
-	n += lose_each(small, "optim: {kind: adam}\n", NKINDS, HD_REDUNDANCY_LAZY, 48);
-	CHECK(n >= 30, "%u losses within a step", n);
+	uint32_t n = lose_each(small, "optim: {kind: adamw, clip: 0.5}\n", NKINDS, HD_REDUNDANCY_EAGER,
+		EVERY);
+	n += lose_each(small, "optim: {kind: momentum, lr: 0.05}\n", NKINDS, HD_REDUNDANCY_FULL, EVERY);
+	n += lose_each(small, "optim: {kind: adam}\n", NKINDS, HD_REDUNDANCY_LAZY, EVERY);
+	CHECK(n >= (SANITIZED ? 15 : 30), "%u losses within a step", n);
 }
 
 static void a_worker_without_a_rank_goes_on_too(void **state)
