@@ -106,16 +106,16 @@ endif()
 
 # ctest begins with what it thinks longest: seconds on two cores, until it has measured them itself. Without
 # it the last of the alphabet would end alone.
-set(HD_LONG program_chaos 60 program_takeover 120 program_cluster 100 program_sharded 50
-  program_redundancy 60 program_serve_kills 70 program_elastic 80 program_pipeline 60 program_remote_far 45
-  program_remote 40 program_trial 40 program_simulate_spot 35 program_spot 70 program_pipeline_workers 90
-  program_tensor_workers 50 program_reshape 30 program_identity 15 scheduler_covered_test 35
-  program_bridge_kills 20
-  protocol_simulation_test 35 run_choose_plan_test 30 planner_planner_wider_test 20 planner_planner_test 12
-  engine_dist_test 12 engine_dist_loss_test 12 clustersim_sim_test 20 scheduler_why_test 20
-  device_conform_test 14 engine_worker_test 14 program_threads_live 60 engine_post_test 50
-  engine_pipe_test 45 worker_catchup_test 40 engine_tensor_test 25 engine_parcel_test 20
-  checkpoint_ckpt_test 15 engine_rest_net_test 12)
+set(HD_LONG program_redundancy 122 program_cluster 114 program_elastic 110 program_remote 107
+  program_pipeline_workers 84 program_trial 81 program_spot 81 program_serve_kills 73 program_sharded 70
+  program_takeover 65 program_chaos 60 program_pipeline 60 program_tensor_workers 50 program_remote_far 45
+  program_simulate_spot 45 program_bridge_kills 20
+  program_reshape 30 program_batches 30 program_page 30 program_identity 15
+  program_threads_live 60 engine_post_test 52 run_choose_plan_test 48 engine_parcel_test 46
+  engine_pipe_test 43 worker_catchup_test 40 spot_chosen_test 39 engine_rest_net_test 37
+  protocol_simulation_test 35 scheduler_covered_test 35 planner_planner_wider_test 35 device_conform_test 34
+  clustersim_sim_test 34 engine_tensor_test 25 scheduler_why_test 20 checkpoint_ckpt_test 15
+  engine_worker_test 14 planner_planner_test 12 engine_dist_test 12 engine_dist_loss_test 12)
 while(HD_TESTS AND HD_LONG)
   list(POP_FRONT HD_LONG name seconds)
   if(TEST ${name})
