@@ -93,7 +93,7 @@ says 'which is no entity'
 expect 0 heddle sched import sacct.txt -q
 [ ! -s err ] && [ "$(wc -l <out)" = 10 ] || failed "-q says nothing of rows that are left out"
 expect 0 heddle sched import sacct.txt -o recorded.csv --json
-says '{"jobs":9,"rejoined":1,"left_out":{"step":5,"no_gpu":1,"waited":2,"no_time":0,"again":0,"fields":0,'
+says '{"jobs":9,"rejoined":1,"without_partition":0,"left_out":{"step":5,"no_gpu":1,"waited":2,"no_time":0,'
 says 'left out are rows steps of jobs: 5, without GPUs: 1, never started'
 expect 0 heddle sched import recorded.csv -o again.csv
 cmp -s recorded.csv again.csv || failed "the written form reads back to itself"
