@@ -584,7 +584,7 @@ static void no_seed_of_a_stage_that_differs_from_its_shadow_violates_an_invarian
 static void no_seed_of_sources_that_give_up_violates_an_invariant(void **state)
 {
 	const char *asked = asked_for();
-	uint64_t n = seeds(SLICE / 2), unheard = 0, heeded = 0;
+	uint64_t n = seeds(OF_WHAT_IS_RARE / 2), unheard = 0, heeded = 0;
 
 	(void)state;
 	for (uint64_t i = 1; i <= n; i++) {
