@@ -296,7 +296,8 @@ static void spoil_rest(struct bench *b, uint32_t r)
 			if (hd_cell_of(pipe, s, v)->rank != r)
 				continue;
 			if (pipe->stage[s].out.loss != HD_NONE)
-				spoil(&w->step->leaf[v], sizeof w->step->leaf[v]);
+				/* terms: the job has none, so no stage says them again */
+				spoil(&w->step->leaf[v], offsetof(struct hd_leaf, term));
 			for (uint32_t k = 0; k < pipe->stage[s].cut->graph.nrunning; k++) {
 				const uint32_t record = pipe->stage[s].cut->running[k];
 				const struct hd_moments *m = &w->step->moments;
