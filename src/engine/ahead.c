@@ -43,7 +43,7 @@ static void run_on(struct hd_rank *rank)
 		!atomic_load(&next->fenced)) {
 		struct hd_ins ins = list->at[o->done[rank->id]];
 		ins.vn += next->nvns;
-		hd_interp_ins(rank, &ins, o->done[rank->id]);
+		(void)hd_interp_ins(rank, &ins, o->done[rank->id], 0);
 		if (rank->undone || rank->err)
 			break;
 		o->done[rank->id]++;

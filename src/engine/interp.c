@@ -387,7 +387,8 @@ static bool runs_in(enum hd_section section, const struct hd_ins_runner *rows, c
 static bool is_repair(const struct hd_worker *w) { return w->step->work != hd_worker_work(w); }
 
 /* A wait lies inside its instruction: it is written first, and the instruction ends after it. */
-static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began, uint64_t ended)
+static uint64_t record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began,
+	uint64_t ended)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
 	struct hd_recorder_op op = { .began = began, .ended = ended, .bytes = touched(rank, ins),
@@ -402,9 +403,10 @@ static void record(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, u
 		op.ended = hd_recorder_now_of(recorder, rank->id);
 	}
 	hd_recorder_op(recorder, rank->id, &op);
+	return op.ended;
 }
 
-void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
+uint64_t hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i, uint64_t began)
 {
 	struct hd_recorder *recorder = rank->worker->spec.recorder;
 	const struct hd_pipe *pipe = rank->worker->step->work->pipe;
@@ -412,7 +414,7 @@ void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
 
 	if (pipe)
 		(void)HD_FAILPOINT_KEY(PIPE_INSTR, ins->stage);
-	const uint64_t began = now_of(rank);
+	began = began ? began : now_of(rank);
 	int64_t used_ns = pipe ? hd_clock_thread_ns() : 0;
 	const uint64_t waited_ns = waited(rank);
 	enum hd_err err = rows_of(rank)[ins->op].run(rank, ins, &rank->diag);
@@ -423,17 +425,21 @@ void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *of, uint32_t i)
 		hd_rank_fail(rank, err);
 	if (err && pipe)
 		hd_overlap_fence(rank->worker->step->work);
-	if (recorder)
-		record(rank, ins, i, began, ended);
+	return recorder ? record(rank, ins, i, began, ended) : ended;
 }
 
-void hd_interp_one(struct hd_rank *rank, uint32_t i) { hd_interp_ins(rank, &rank->work->list->at[i], i); }
+void hd_interp_one(struct hd_rank *rank, uint32_t i)
+{
+	(void)hd_interp_ins(rank, &rank->work->list->at[i], i, 0);
+}
 
 void hd_interp_run(struct hd_rank *rank)
 {
 	const struct hd_ilist *list = rank->work->list;
 	const enum hd_section section = rank->worker->step->section;
 	const struct hd_ins_runner *rows = rows_of(rank);
+
+	uint64_t seen = 0;
 
 	rank->first_ivn = rank->nwave = 0;
 	rank->undone = false;
@@ -448,7 +454,7 @@ void hd_interp_run(struct hd_rank *rank)
 		assert(op < HD_INS_END && rows[op].run);
 		if (!runs_in(section, rows, &list->at[i]) || (hd_rank_idle(rank) && !rows[op].meets))
 			continue;
-		hd_interp_one(rank, i);
+		seen = hd_interp_ins(rank, &list->at[i], i, seen);
 		if (!rank->undone && section != HD_SECTION_FINISH)
 			rank->work->at = i + 1;
 	}

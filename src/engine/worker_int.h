@@ -199,7 +199,9 @@ HD_MUST_USE enum hd_err hd_worker_programs(struct hd_worker *worker, struct hd_d
 /* interp.c: the list of one step; instruction i of it */
 void hd_interp_run(struct hd_rank *rank);
 void hd_interp_one(struct hd_rank *rank, uint32_t i);
-void hd_interp_ins(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i);    /* of no list, or of any */
+/* An instruction of no list, or of any. began: when the one before it ended, if nothing came between; 0: it
+ * looks itself. When it ended, by the clock of the recorder (now_of()). */
+uint64_t hd_interp_ins(struct hd_rank *rank, const struct hd_ins *ins, uint32_t i, uint64_t began);
 /* The rows of a virtual node in the step that the rank computes. Errors: in rank->diag. */
 HD_MUST_USE enum hd_err hd_rank_load(struct hd_rank *rank, uint32_t vn, struct hd_loaded *loaded);
 /* All that the wave at hand has loaded, as parts of one run. */
