@@ -35,7 +35,10 @@ transformers.logging.set_verbosity_error()
 
 
 def heddle(*words):
-    return subprocess.run([HEDDLE, *words], check=True, capture_output=True, text=True).stdout
+    done = subprocess.run([HEDDLE, *words], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit("bench: heddle %s: %s" % (" ".join(words), done.stderr.strip()))
+    return done.stdout
 
 
 def run_heddle(job, seed, split, metric):
@@ -123,7 +126,7 @@ def make_tokenizer(texts):
 BERT = """job:   {name: bert, steps: 200}
 model:
   use: builtin:bert
-  args: {layers: 2, width: 64, heads: 4, hidden: 256, vocab: 2000, positions: 64, context: 64, pad: 0,
+  args: {layers: 2, width: 64, heads: 4, hidden: 256, vocab: 2000, positions: 64, context: 64,
          head: cls, classes: 4, inputs: [attention_mask, token_type_ids]}
   weights: bert/model.safetensors
 data:

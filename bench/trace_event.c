@@ -20,13 +20,15 @@
 
 enum { EVENTS = 20000 };
 
+/* It begins where the one before it ended. */
 static void instruction(struct hd_recorder *r)
 {
-	const uint64_t began = hd_recorder_now_of(r, 0);
+	static uint64_t began;
 	const uint64_t ended = hd_recorder_now_of(r, 0);
 
 	hd_recorder_op(r, 0, &(struct hd_recorder_op){ .began = began, .ended = ended, .bytes = 4096,
 		.instr = 7, .vn = 3, .stage = UINT32_MAX, .op = HD_INS_F });
+	began = ended;
 }
 
 static void look(struct hd_recorder *r) { (void)hd_recorder_now_of(r, 0); }
@@ -70,7 +72,7 @@ static void nothing(struct hd_recorder *r) { (void)r; }
 static const struct { const char *text; void (*act)(struct hd_recorder *r); } row[] = {
 	{ "a look at the clock", look },
 	{ "an instruction, alone", op_alone },
-	{ "an instruction and two looks", instruction },
+	{ "an instruction and its look", instruction },
 	{ "a wait that was none", no_wait },
 	{ "rows that were read", rows_read },
 	{ "a transfer", transfer },
