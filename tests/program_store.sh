@@ -158,6 +158,36 @@ same "$(ls kept/*.ok | wc -l)" 1 "entries of a cache that has room for one"
 digest_of $at/set -s data.cache=kept -s data.cache_bytes=100
 passed "a cache: each object once, damage is found, the oldest gives way"
 
+# a server that stands still: workers wait for it, say so, and are not taken for hung
+python3 - <<'END'
+import io, struct, tarfile
+with tarfile.open("data/shard.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+    for i in range(90):
+        for name, body in ((".raw", b"".join(struct.pack("<f", (i * 37 + k * 11) % 101 / 50 - 1)
+                                             for k in range(36))), (".cls", b"%d" % (i * 7 % 4))):
+            info = tarfile.TarInfo("%04d%s" % (i, name))
+            info.size = len(body)
+            tar.addfile(info, io.BytesIO(body))
+END
+sed 's/^data:.*/data: {kind: webdataset}/; s/steps: 6/steps: 60/; s/^checkpoint:.*//' mlp.yaml > tar.yaml
+expect 0 heddle run tar.yaml --out files -q --devices 1 -s data.path=data/shard.tar
+expect 0 heddle ckpt digest files
+first=$(cat out)
+echo 40 > data/.delay_ms
+rm -rf run
+heddle run tar.yaml --out run --workers 2 -s data.path=$at/shard.tar > heard 2>&1 &
+running=$!
+reach run 5
+kill -STOP $server
+await grep -q 'worker [01]: http.*shard.tar: nothing came for' heard
+! grep '"kind":"lost"' run/events.ndjson || failed "a worker that waits for its data was given up"
+rm data/.delay_ms
+kill -CONT $server
+wait $running || failed "the run ended with $?: $(tail -n 3 heard)"
+expect 0 heddle ckpt digest run
+same "$(cat out)" "$first" "the digest of a run whose server stood still"
+passed "a server that stands still: said, waited for, no worker lost"
+
 expect 0 heddle data tune data/big.bin --json --explain --for 2500
 json_ok
 says '"decisions":["start: depth 1, size 64 KiB'
@@ -177,10 +207,11 @@ open("silent", "w").write(str(s.getsockname()[1]))
 time.sleep(600)' &
 silent=$!
 await test -s silent
-heddle data tune http://127.0.0.1:$(cat silent)/x 2> err &
+"$HEDDLE_BIN" data tune http://127.0.0.1:$(cat silent)/x 2> err &
 tuning=$!
 await grep -q "waiting: .*nothing came for 3 s" err || failed "what it waits for is not said"
 kill $tuning $silent
+wait $tuning $silent
 truncate -s 1T data/huge.csv
 sed 's/^data:.*/data: {kind: csv}/' mlp.yaml > whole.yaml
 expect 11 heddle run whole.yaml --out none -q -s data.path=$at/huge.csv

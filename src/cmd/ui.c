@@ -134,7 +134,7 @@ static const struct { const char *kind, *mark; } marks[] = {
 		{ "checkpoint_bad", "!!" },
 		{ "checkpoint_done", "ck" },
 	{ "judged", ">>" }, { "listening", ">>" }, { "place", ">>" }, { "queue", ">>" }, { "failing", "!!" },
-	{ "waits", ">>" },
+	{ "waits", ">>" }, { "given_up", "!!" }, { "restore", "!!" }, { "again", "!!" },
 };
 
 static void on_note(void *user, const char *kind, const char *text)
@@ -158,7 +158,17 @@ static void on_note(void *user, const char *kind, const char *text)
 	}
 }
 
+/* One write, which the lines of other threads do not cut. */
+static void on_waits(void *user, const char *text)
+{
+	const struct hd_ui *ui = user;
+
+	if (!ui->cmd->args.has[HD_OPT_QUIET])
+		fprintf(stderr, "%s>> %s\n", ui->cmd->rewrite ? "\n" : "", text);
+}
+
 struct hd_run_watch hd_ui_watch(struct hd_ui *ui)
 {
-	return (struct hd_run_watch){ .user = ui, .step = on_step, .eval = on_eval, .note = on_note };
+	return (struct hd_run_watch){ .user = ui, .step = on_step, .eval = on_eval, .note = on_note,
+		.waits = on_waits };
 }

@@ -48,7 +48,7 @@ struct hd_blob_rules {
 	void *user;
 };
 
-enum { HD_BLOB_TRIES = 8, HD_BLOB_HOPS = 3, HD_BLOB_NAME = 2048, HD_BLOB_VERSION = 300,
+enum { HD_BLOB_LOOK_MS = 100, HD_BLOB_TRIES = 8, HD_BLOB_HOPS = 3, HD_BLOB_NAME = 2048, HD_BLOB_VERSION = 300,
 	HD_BLOB_HERE = 1 << 20 };
 
 /* What reading has cost. */
@@ -90,6 +90,9 @@ struct hd_blob {
 	/* where the times of requests are counted, under a group of files; NULL: nowhere. Set before it is
 	 * read from; borrowed */
 	struct hd_served *served; uint32_t group;
+	/* grows by 1 whenever a thread that waits for an answer has looked for it, each HD_BLOB_LOOK_MS at
+	 * most; NULL: nowhere. Set before it is read from; borrowed */
+	_Atomic uint64_t *looks;
 };
 
 bool hd_blob_is_url(const char *text);

@@ -15,7 +15,7 @@
 #include "data/credentials.h"
 #include "data/range_head.h"
 
-enum { POLL_MS = 100, LINES = 3, SAYS_FIRST_S = 3, SAYS_EACH_S = 10 };
+enum { LINES = 3, SAYS_FIRST_S = 3, SAYS_EACH_S = 10 };
 #define CHANGED "the object was changed while it is in use: put the old one back, or begin another run " \
 	"with the new one"
 
@@ -282,6 +282,14 @@ static void say_waits(const struct http_store *s, const struct http_lane *lane, 
 	*say_ns = now_ns + SAYS_EACH_S * HD_NS_PER_S;
 }
 
+/* Until then, or for as long as there is to be no look. */
+static void wait_a_look(struct http_store *s, int64_t until_ns)
+{
+	const int64_t look_ns = hd_clock_now_ns(&s->clock) + HD_BLOB_LOOK_MS * HD_NS_PER_MS;
+
+	hd_clock_wait_until(&s->clock, until_ns < look_ns ? until_ns : look_ns);
+}
+
 static enum hd_err fly(struct http_store *s, struct http_lane *lane, const struct hd_request *request,
 	uint32_t n,
 	uint32_t depth, struct hd_range_head *h, struct hd_diag *diag)
@@ -308,9 +316,11 @@ static enum hd_err fly(struct http_store *s, struct http_lane *lane, const struc
 		if (err || all)
 			break;
 		if (!nflying)
-			hd_clock_wait_until(&s->clock, next_ns < say_ns ? next_ns : say_ns);
+			wait_a_look(s, next_ns < say_ns ? next_ns : say_ns);
 		else
-			hd_web_gets_wait(lane->gets, POLL_MS);
+			hd_web_gets_wait(lane->gets, HD_BLOB_LOOK_MS);
+		if (s->store.looks)
+			atomic_fetch_add_explicit(s->store.looks, 1, memory_order_relaxed);
 		const int64_t now_ns = hd_clock_now_ns(&s->clock);
 		while (!err && hd_web_gets_take(lane->gets, &gotten)) {
 			err = take(s, lane, &gotten, h, diag);

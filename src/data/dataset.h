@@ -112,6 +112,14 @@ struct hd_reading_ops {
 	void (*keep_depth)(struct hd_dataset *set, uint32_t depth);
 	/* The oldest decision that was not taken yet, a line; false: there is none. */
 	bool (*said)(struct hd_dataset *set, char text[HD_READING_TEXT]);
+	/* What its reads have been waiting for, for some seconds and since it was asked last, a line; false:
+	 * nothing. */
+	bool (*waits)(struct hd_dataset *set, char text[HD_READING_TEXT]);
+	/* Grows while its reads wait for answers and look for them: they are not stuck (blob.h). */
+	uint64_t (*looks)(const struct hd_dataset *set);
+	/* Has what it waits for said by `heard`, on any thread, as soon as it is known; `waits` then answers
+	 * false. */
+	void (*listen)(struct hd_dataset *set, void (*heard)(void *user, const char *text), void *user);
 };
 struct hd_blob_rules;                    /* blob.h */
 struct hd_augment;                        /* augment.h */

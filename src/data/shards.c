@@ -597,6 +597,7 @@ enum hd_err hd_shards_ready(struct hd_shard_set *set, const struct hd_data_spec 
 		set->shard[i].blob->served = &set->served;
 		set->shard[i].blob->waits = hd_shards_waits;
 		set->shard[i].blob->waits_user = set;
+		set->shard[i].blob->looks = &set->looks;
 		set->shard[i].blob->group = (uint32_t)((uint64_t)i * HD_FAIR_FILES / set->nshards);
 	}
 	if (set->shard[0].blob->by_why.text[0])

@@ -62,6 +62,10 @@ struct hd_shard_set {
 	_Atomic int64_t waited_ns;
 	uint32_t kept_depth;              /* that others ask for; 0: none */
 	char said[HD_SHARDS_SAID][HD_READING_TEXT]; uint32_t first_said, nsaid;
+	char awaits[HD_READING_TEXT];     /* "": nothing new */
+	int64_t awaits_ns;                /* when it was said last; 0: never */
+	void (*heard)(void *user, const char *text); void *heard_user;
+	_Atomic uint64_t looks;           /* of all its shards; without the lock */
 	uint64_t delivered;               /* bytes of samples, in all */
 	/* of the window at hand; under the lock but for `served` */
 	struct hd_served served;

@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sys/clock.h"
+
+enum { AGAIN_S = 5 };
+
 /* What others learn of a set's reading (dataset.h), and ask of it. */
 
 void hd_shards_say(void *user, const char *text)
@@ -22,8 +26,47 @@ void hd_shards_waits(void *user, const char *text)
 {
 	struct hd_shard_set *set = user;
 
+	const int64_t now_ns = (int64_t)hd_clock_raw_ns();
+
 	hd_lock_take(&set->lock);
-	hd_shards_say(set, text);
+	/* many reads wait for one server */
+	const bool again = set->awaits_ns && now_ns - set->awaits_ns < AGAIN_S * HD_NS_PER_S;
+	if (!again) {
+		set->awaits_ns = now_ns;
+		(void)snprintf(set->awaits, sizeof set->awaits, "%s", text);
+	}
+	void (*heard)(void *user, const char *text) = again ? NULL : set->heard;
+	void *heard_user = set->heard_user;
+	hd_lock_give(&set->lock);
+	if (heard)
+		heard(heard_user, text);
+}
+
+static bool waits(struct hd_dataset *data, char text[HD_READING_TEXT])
+{
+	struct hd_shard_set *set = (struct hd_shard_set *)data;
+
+	hd_lock_take(&set->lock);
+	const bool is = set->awaits[0] && !set->heard;
+	if (is)
+		memcpy(text, set->awaits, HD_READING_TEXT);
+	set->awaits[0] = '\0';
+	hd_lock_give(&set->lock);
+	return is;
+}
+
+static uint64_t looks(const struct hd_dataset *data)
+{
+	return atomic_load_explicit(&((const struct hd_shard_set *)data)->looks, memory_order_relaxed);
+}
+
+static void listen(struct hd_dataset *data, void (*heard)(void *user, const char *text), void *user)
+{
+	struct hd_shard_set *set = (struct hd_shard_set *)data;
+
+	hd_lock_take(&set->lock);
+	set->heard_user = user;
+	set->heard = heard;
 	hd_lock_give(&set->lock);
 }
 
@@ -83,4 +126,5 @@ static void keep_depth(struct hd_dataset *data, uint32_t depth)
 	hd_lock_give(&set->lock);
 }
 
-const struct hd_reading_ops hd_shards_reading = { .window = window, .keep_depth = keep_depth, .said = said };
+const struct hd_reading_ops hd_shards_reading = { .window = window, .keep_depth = keep_depth, .said = said,
+	.waits = waits, .looks = looks, .listen = listen };

@@ -111,7 +111,10 @@ enum hd_err hd_reading_take(struct hd_worker *w, uint64_t step, uint32_t vn, con
 	struct hd_diag *diag)
 {
 	struct hd_reading *r = w->reading;
+
+	atomic_fetch_add_explicit(&r->taking, 1, memory_order_relaxed);
 	enum hd_err err = hd_prefetch_take(r->prefetch, step, vn, field, nrows, diag);
+	atomic_fetch_sub_explicit(&r->taking, 1, memory_order_relaxed);
 
 	if (r->took && !err) {
 		r->ntook[vn] = *nrows;
@@ -119,6 +122,18 @@ enum hd_err hd_reading_take(struct hd_worker *w, uint64_t step, uint32_t vn, con
 			*nrows * sizeof *r->took);
 	}
 	return err;
+}
+
+bool hd_reading_waits(struct hd_worker *w)
+{
+	const struct hd_dataset *set = w->task->data;
+	struct hd_reading *r = w->reading;
+
+	if (!set->reading || !atomic_load_explicit(&r->taking, memory_order_relaxed))
+		return false;
+	const uint64_t before = r->looks;
+	r->looks = set->reading->looks(set);
+	return r->looks != before;
 }
 
 void hd_reading_done(struct hd_worker *w, uint64_t step, uint32_t vn)

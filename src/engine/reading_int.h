@@ -17,6 +17,8 @@ struct hd_reading {
 	 * (trace.samples) */
 	struct hd_sample *took;
 	uint64_t *ntook;                  /* [nvns] */
+	_Atomic uint32_t taking;          /* devices that stand still for rows */
+	uint64_t looks;                   /* as hd_reading_waits() knew them */
 	bool spare_core;                  /* the threads of all devices leave one of the usable cores */
 };
 

@@ -310,7 +310,7 @@ void hd_worker_destroy(struct hd_worker *w)
 
 uint64_t hd_worker_pulse(struct hd_worker *w)
 {
-	if (atomic_load_explicit(&w->meeting->waits, memory_order_relaxed))
+	if (atomic_load_explicit(&w->meeting->waits, memory_order_relaxed) || hd_reading_waits(w))
 		atomic_fetch_add_explicit(&w->progress, 1, memory_order_relaxed);
 	return atomic_load_explicit(&w->progress, memory_order_relaxed);
 }

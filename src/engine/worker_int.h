@@ -134,6 +134,9 @@ void hd_reading_want(struct hd_worker *worker, const uint8_t *reads);
 HD_MUST_USE enum hd_err hd_reading_take(struct hd_worker *worker, uint64_t step, uint32_t vn,
 	const void *field[HD_MAX_FIELDS],
 	uint64_t *nrows, struct hd_diag *diag);
+/* Since it was asked last: do devices stand still for rows whose readers look for them, or wait until they
+ * may ask again? Then the worker does not hang. One thread, any. */
+bool hd_reading_waits(struct hd_worker *worker);
 void hd_reading_done(struct hd_worker *worker, uint64_t step, uint32_t vn);
 void hd_reading_close(struct hd_worker *worker);
 /* digest.c */

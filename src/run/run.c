@@ -630,6 +630,11 @@ void hd_run_watch(struct hd_run *run, const struct hd_run_watch *watch) { run->o
 
 void hd_run_begin(struct hd_run *run)
 {
+	const struct hd_run_watch *watch = &run->options.watch;
+	struct hd_dataset *set = run->task->data;
+
+	if (set->reading && watch->waits && !run->options.shared)
+		set->reading->listen(set, watch->waits, watch->user);
 	run->began_step = hd_worker_at(run->worker);
 	run->began_ns = run->last_ckpt_ns = hd_clock_now_ns(run->clock);
 	hd_saving_begin(&run->saving);

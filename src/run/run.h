@@ -47,6 +47,8 @@ struct hd_run_watch {
 	void (*evaluating)(void *user, const char *split);
 	/* events worth a line: plan, checkpoint, warning, choice */
 	void (*note)(void *user, const char *kind, const char *text);
+	/* what the step at hand has been waiting for, for some seconds; any thread; NULL: nothing listens */
+	void (*waits)(void *user, const char *text);
 };
 
 enum { HD_RUN_SPEEDS = 64 };              /* devices with speeds of their own */

@@ -32,6 +32,7 @@
 #define HD_NOTE_STUCK "stuck"             /* this worker has not the memory to go on with a lost one's part */
 #define HD_NOTE_NOTICE "notice"           /* this machine will be taken away: JSON (elastic_notice.c) */
 #define HD_NOTE_READING "reading"         /* a window of this worker's reading: data/fair_text.h */
+#define HD_NOTE_WAITS "waits"             /* what this worker's reads have been waiting for */
 #define HD_NOTE_TUNED "reader"            /* a decision of this worker's tuner (data/tune.h) */
 #define HD_NOTE_EVALUATING "evaluating"   /* note before an evaluation; a note "eval" follows */
 

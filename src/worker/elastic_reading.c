@@ -30,7 +30,11 @@ void hd_elastic_look_at_reading(struct hd_elastic *e)
 	struct hd_elastic_reading *r = &e->reading;
 	char line[HD_READING_TEXT];
 
-	if (!set->reading || now_ns < r->next_ns || atomic_load(&e->self) == HD_NOBODY)
+	if (!set->reading || atomic_load(&e->self) == HD_NOBODY)
+		return;
+	if (set->reading->waits(set, line))
+		hd_elastic_note(e, HD_NOTE_WAITS, line);
+	if (now_ns < r->next_ns)
 		return;
 	while (set->reading->said(set, line)) {
 		char text[HD_READING_TEXT + 24];
