@@ -13,7 +13,7 @@ and are taken from there next time."""
 import sys
 
 sys.path.pop(0)  # tokenize.py beside this file is not Python's
-import argparse, os, pathlib, platform, shutil, subprocess, tempfile, time, warnings
+import argparse, itertools, os, pathlib, platform, shutil, subprocess, tempfile, time, warnings
 import numpy as np
 import torch
 import torch.nn as nn
@@ -1216,6 +1216,15 @@ def same_values(before, left, values):
     ]
 
 
+def turned(values, stored, g):
+    """The gradient in the orders of axes in which the exporter may have stored the values."""
+    return [
+        g.transpose(axes).reshape(stored.shape)
+        for axes in itertools.permutations(range(g.ndim))
+        if np.array_equal(values.transpose(axes).reshape(stored.shape), stored)
+    ]
+
+
 def left_out(model):
     """Rows of tables that PyTorch gives no gradient: {parameter: row}."""
     return {
@@ -1271,10 +1280,9 @@ def compare(folder, path, name, x, logits, grad, begin, padded):
         moved = before[ours[0]].astype(np.float64) - after[ours[0]]
         if name in padded:
             moved[padded[name]] = g[padded[name]]
-        if moved.shape != g.shape:
-            ways = [g.reshape(moved.shape), g.T.reshape(moved.shape)]
-        else:  # the exporter may have turned a square one
-            ways = [g] if np.array_equal(before[ours[0]], begin[name]) else [g.T]
+        ways = turned(begin[name], before[ours[0]], g)
+        if not ways:
+            return "wrong", f"{ours[0]} is {name} in no order of its axes"
         distance = min(off(moved, way, scale) for way in ways)
         if distance > worst:
             worst, where = distance, name
