@@ -92,6 +92,22 @@ model: {use: "builtin:qwen2", args: $text, kv_heads: 1}}
 model: {use: "builtin:qwen3", args: $text, kv_heads: 1, head_dim: 8}}
 === neox stages
 model: {use: "builtin:neox", args: $text, rope_part: 0.5, dropout: 0.1}}
+=== mixtral stages
+model: {use: "builtin:mixtral", args: $text, kv_heads: 2, experts: 4, chosen: 2, capacity: 1.5,
+  balance: 0.02}}
+=== qwen2-moe stages
+model: {use: "builtin:qwen2-moe", args: $text, kv_heads: 1, experts: 3, chosen: 2}}
+=== t5 stages
+model: {use: "builtin:t5", args: $text, inputs: [attention_mask]}}
+=== roberta stages
+model: {use: "builtin:roberta", args: $text, head: cls, classes: 3, inputs: [attention_mask]}}
+=== mixes
+model:
+  use: builtin:lenet
+  loss: soft-cross-entropy
+  args: {channels: 3, height: 16, width: 16, classes: 2}
+data: {kind: images, path: set, augment: [resized_crop, {rotate: 20}, {color_jitter: {hue: 0.1}}, erasing,
+  {mixup: 0.4}, {cutmix: 1}]}
 === vit stages
 model: {use: "builtin:vit", args: {layers: 2, width: 16, heads: 4, hidden: 24, channels: 2, image: 8,
   patch: 4, classes: 5, dropout: 0.1}}
