@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 			if (u->operates[k] >= users.naccounts || (u->uid != HD_NO_UID &&
 				!hd_users_operates(&users, u->uid, u->operates[k])))
 				abort();
-		for (uint32_t k = 0; k < u->naccounts; k++) {
+		/* a user without an account of this machine hands nothing in */
+		for (uint32_t k = 0; k < u->naccounts && u->uid != HD_NO_UID; k++) {
 			if (u->account[k] >= users.naccounts || !hd_users_reaches(&users, u->uid,
 				u->account[k]))
 				abort();

@@ -607,7 +607,7 @@ enum hd_err daemon_show_me(struct hd_daemon *d, const struct hd_json *ask, struc
 
 	(void)ask, (void)diag;
 	snprintf(card.user, sizeof card.user, "%s", by->name);
-	if (!u && d->users && !by->owner && d->users->now.others.name)
+	if (!u && d->users && !by->owner && by->uid != HD_NO_UID && d->users->now.others.name)
 		u = &d->users->now.others;
 	add_quotas(&all, limit, limits_of(d, &card, limit, &account));
 	for (uint32_t k = 0; u && k < u->naccounts; k++) {

@@ -676,7 +676,7 @@ static const struct hd_users_user *user_or_others(const struct hd_users *users, 
 {
 	const struct hd_users_user *u = hd_users_of(users, uid);
 
-	return u ? u : users->others.name ? &users->others : NULL;
+	return u || uid == HD_NO_UID || !users->others.name ? u : &users->others;
 }
 
 static bool is_in(const struct hd_users_user *u, uint32_t account)

@@ -289,6 +289,8 @@ static void accounts_above_limit_a_job_too_and_the_one_it_was_handed_in_for_coun
 	CHECK(hd_users_reaches(&u, 1001, 3) && hd_users_reaches(&u, 1001, 0) &&
 		hd_users_reaches(&u, 1001, 4) && !hd_users_reaches(&u, 1001, 2) &&
 		!hd_users_reaches(&u, 1002, 0), "what users reach");
+	/* a user by token that this machine has no account for is none of the others */
+	CHECK(!hd_users_reaches(&u, HD_NO_UID, 2) && hd_users_reaches(&u, 1003, 2), "what others reach");
 }
 
 static void the_operator_of_an_account_is_one_of_those_below_it_alone(void **state)
