@@ -151,7 +151,7 @@ static void what_does_not_fit_leaves_no_folder(void **state)
 		snprintf(names[i], sizeof names[i], "a%u", i);
 		many[i] = (struct hd_model_arg){ names[i], "1" };
 	}
-	refused(d, "mine", "mlp", many, HD_MAX_ARGS + 1, "more than 32 arguments");
+	refused(d, "mine", "mlp", many, HD_MAX_ARGS + 1, "more than 48 arguments");
 	memset(longest, 'x', sizeof longest - 1);
 	longest[sizeof longest - 1] = '\0';
 	refused(d, longest, "mlp", small, 3, "is too long");
