@@ -48,6 +48,8 @@ warnings.filterwarnings("ignore")
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 from transformers import AutoConfig
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+import bridge_more
 
 HEDDLE = os.environ.get("HEDDLE_BIN", "build/release/heddle")
 ROWS, LENGTH, VOCAB, STEPS = 24, 12, 40, 10
@@ -375,6 +377,8 @@ ARCHITECTURES = {
     ),
 }
 
+ARCHITECTURES |= bridge_more.architectures(decoder, rope, without, PLAIN, STRETCHED, REFUSED)
+
 
 def build(kind, config):
     cls = getattr(transformers, kind)
@@ -385,7 +389,8 @@ def build(kind, config):
     module = cls._from_config(made, **how).eval()
     with torch.no_grad():  # biases and norms away from 0 and 1, so that a mistake in one shows
         for p in module.parameters():
-            p.add_(torch.randn_like(p) * 0.2)
+            # scores of T5 are not scaled: large ones would make of ten steps of SGD a chaos
+            p.add_(torch.randn_like(p) * (0.05 if kind.startswith("T5") else 0.2))
     return cls, module
 
 
@@ -396,6 +401,8 @@ def data_of(config):
         return x.astype(np.float32), rng.integers(0, config["num_labels"], ROWS).astype(np.int32)
     if "hidden_dropout_prob" in config and "intermediate_size" in config:
         return padded(rng, config)
+    if "d_model" in config:
+        return bridge_more.texts(config, ROWS, VOCAB)
     length = min(config.get("max_position_embeddings", LENGTH), 16)
     x = rng.integers(3, VOCAB, (ROWS, length)).astype(np.int32)
     return x, rng.integers(0, VOCAB, (ROWS, length)).astype(np.int32)
@@ -417,6 +424,8 @@ def padded(rng, config):
 
 
 def asked(module, x):
+    if isinstance(x, bridge_more.Texts):
+        return x.logits(module)
     if x.dtype == np.float32:
         return module(pixel_values=torch.from_numpy(x)).logits
     if module.config.model_type in ("bert", "roberta"):
@@ -436,6 +445,7 @@ def their_losses(module, x, y, make):
             torch.from_numpy(y[rows]).long().reshape(-1),
             ignore_index=-1,
         )
+        loss = loss + bridge_more.balance(module, x[rows])
         optim.zero_grad()
         loss.backward()
         optim.step()
@@ -456,7 +466,7 @@ def run(folder, out, steps, optim, vns=4, more=""):
     with open(f"{folder}/ours/job.yaml") as file:
         kept = [line for line in file if line.split(":")[0] not in ("job", "data", "batch", "optim")]
     with open(f"{folder}/{out}.yaml", "w") as file:
-        file.writelines(kept)
+        file.writelines(bridge_more.job_line(line, folder) for line in kept)
         file.write(
             f"job: {{steps: {steps}}}\n"
             f"data: {{kind: npy, path: {folder}, order: sequential, split: {{train: 1, valid: 0}}}}\n"
@@ -508,7 +518,10 @@ def compare(folder, kind, config):
     cls, module = build(kind, config)
     x, y = data_of(config)
     module.save_pretrained(f"{folder}/theirs")
-    np.save(f"{folder}/x.npy", x)
+    if isinstance(x, bridge_more.Texts):
+        x.save(folder)
+    else:
+        np.save(f"{folder}/x.npy", x)
     np.save(f"{folder}/y.npy", y)
     call("model", "import", f"{folder}/theirs", *guesses(kind), "-o", f"{folder}/ours")
     run(folder, "still", 1, "{kind: sgd, lr: 0, schedule: {kind: constant, warmup: 0}}")

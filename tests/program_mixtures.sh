@@ -85,4 +85,15 @@ for model in mixtral t5; do
 done
 sed 's/experts.4.w2/experts.6.w2/' out-mixtral/model.safetensors >bad.safetensors
 expect 3 heddle model import bad.safetensors --model mixtral -o no
+# no layer is dense: an empty list in config.json
+for model in qwen2 qwen3; do
+	sed 's/capacity: 0.7, //; s/"builtin:mixtral"/"builtin:'$model'-moe"/' mixtral.yaml >$model.yaml
+	expect 0 heddle run $model.yaml --out $model --devices 1 -s job.steps=1 -q
+	expect 0 heddle model export $model --names torch -o out-$model
+	grep -q '"mlp_only_layers":\[\]' out-$model/config.json || failed "$(cat out-$model/config.json)"
+	expect 0 heddle model import out-$model -o again-$model
+done
+sed 's/"num_experts":5,//' -i out-qwen3/config.json
+expect 0 heddle model import out-qwen3 -o again-local
+grep -q 'experts: 5' again-local/job.yaml || failed "$(cat again-local/job.yaml)"
 passed "published names, there and back"

@@ -395,9 +395,10 @@ enum hd_err hd_take_reals(struct hd_config_reading *r, const struct hd_published
 	if (err || hd_published_null(found))
 		return err;
 	hd_text_init(&text, r->arena);
+	hd_text_add(&text, "[");
 	for (size_t i = 0; i < hd_json_count(found) && !err; i++) {
 		err = hd_json_as_f64(hd_json_item(found, i), &x, r->diag);
-		hd_text_addf(&text, "%s%s", i ? "," : "[", err ? "" : hd_num_print_f64(number, x));
+		hd_text_addf(&text, "%s%s", i ? "," : "", err ? "" : hd_num_print_f64(number, x));
 	}
 	hd_text_add(&text, "]");
 	if (err || text.full)

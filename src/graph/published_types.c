@@ -170,8 +170,8 @@ static const struct hd_published_head heads_of_qwen3[] = { { "Qwen3ForCausalLM",
 	{ .name = "num_experts_per_tok", .take = hd_take_arg, .what = "chosen", .standard = chosen_ }, \
 	ANY("output_router_logits"), \
 	{ .name = "router_aux_loss_coef", .take = hd_take_balance, .what = "balance", .standard = "0.001" }
-#define SPARSE_KEYS(hidden_, experts_) \
-	{ .name = "num_experts", .take = hd_take_arg, .what = "experts", .standard = experts_ }, \
+#define SPARSE_KEYS(hidden_, experts_key, experts_) \
+	{ .name = experts_key, .take = hd_take_arg, .what = "experts", .standard = experts_ }, \
 	{ .name = "moe_intermediate_size", .take = hd_take_arg, .what = "expert_hidden", .standard = hidden_ }, \
 	{ .name = "decoder_sparse_step", .take = hd_take_arg, .what = "sparse_every", .standard = "1" }, \
 	{ .name = "mlp_only_layers", .take = hd_take_reals, .what = "dense" }, \
@@ -195,7 +195,7 @@ static const struct hd_published_head heads_of_mixtral[] = { { "MixtralForCausal
 
 static const struct hd_published_key of_qwen2_moe[] = {
 	DECODER_KEYS("24", "2048", "16", "5632", "32768", "151936"), KV_HEADS("16"), EPS("1e-06"),
-		TIE("false"), EXPERT_KEYS("4"), SPARSE_KEYS("1408", "60"),
+		TIE("false"), EXPERT_KEYS("4"), SPARSE_KEYS("1408", "num_experts", "60"),
 	{ .name = "shared_expert_intermediate_size", .take = hd_take_arg, .what = "shared_hidden",
 	  .standard = "5632" },
 	{ .name = "hidden_act", .take = hd_take_word, .what = ACTS },
@@ -208,7 +208,10 @@ static const struct hd_published_head heads_of_qwen2_moe[] = { { "Qwen2MoeForCau
 
 static const struct hd_published_key of_qwen3_moe[] = {
 	DECODER_KEYS("24", "2048", "32", "6144", "32768", "151936"), KV_HEADS("4"), EPS("1e-06"),
-		TIE("false"), EXPERT_KEYS("8"), SPARSE_KEYS("768", "128"),
+		TIE("false"), EXPERT_KEYS("8"),
+	/* what the library writes; files of before have the other */
+	{ .name = "num_local_experts", .take = hd_take_arg, .what = "experts" },
+	SPARSE_KEYS("768", "num_experts", NULL),
 	{ .name = "head_dim", .take = hd_take_head_dim, .what = "head_dim" },
 	{ .name = "hidden_act", .take = hd_take_word, .what = ACTS },
 	BIASES, ROPE_KEYS("10000", hd_take_must, "1"),
