@@ -24,7 +24,8 @@ static struct hd_answer_job job_of(const struct hd_live *l)
 		.priority = 1, .scale = l->target, .devices_n = l->members, .type = "",
 		.rate = l->step_ms > 0 ? 1e3 / l->step_ms : 0, .submitted_s = -1, .started_s = -1,
 		.ended_s = -1, .deadline_s = -1,
-		.expected_error = NAN, .exit = l->exit, .after = "", .partition = "", .why = l->why };
+		.expected_error = NAN, .exit = l->exit, .after = "", .partition = "", .account = "",
+		.why = l->why };
 }
 
 static enum hd_err answer_jobs(struct run_answer *a, struct hd_diag *diag)
