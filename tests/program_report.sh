@@ -10,6 +10,7 @@ data: {kind: synthetic, count: 200, split: {train: 0.8, valid: 0.2}}
 batch: {global: 24, virtual_nodes: 4}
 optim: {kind: adamw, lr: 1e-2}
 eval: {every: 10}
+trace: {digest: 8}            # auto: as often as it costs little, which no two machines agree on
 END
 evil='c<img src=x onerror=hit=1>&"'
 mkdir all
