@@ -208,6 +208,8 @@ grep -q "\"id\":$a2," out && ! grep -qE "\"id\":($b|$a3)," out ||
 	failed "what the operator of lab sees: $(cat out)"
 must 0 $lea explain next
 says "job $a2 (next)"
+must 0 $lea explain mine                       # bob's, which is younger, is none of hers
+says "job $a (mine)"
 must 0 $lea prio "$a2" 2
 for what in "explain $a3" "cancel $a3" "explain $b" "prio $b 1"; do must 3 $lea $what; done
 must 11 $lea drain a-0 --reason fans

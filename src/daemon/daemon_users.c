@@ -257,15 +257,18 @@ bool daemon_sees_cluster(const struct hd_daemon *d)
 enum hd_err daemon_find_name(struct hd_daemon *d, const char *name, uint64_t *id, struct hd_diag *diag)
 {
 	const uint32_t uid = daemon_sees(d);
-	uint64_t youngest = 0;
+	uint64_t at = UINT64_MAX;
 
 	if (uid == HD_NO_UID || !hd_caller_may_operate(d->by, d->what, NULL) ||
 		!hd_jobs_by_name_of(d->jobs, uid, name, id, NULL))
 		return hd_jobs_by_name_of(d->jobs, uid, name, id, diag);
-	if (hd_jobs_by_name(d->jobs, name, &youngest, NULL) || !daemon_may_of_job(d, youngest))
-		return hd_jobs_by_name_of(d->jobs, uid, name, id, diag);
-	*id = youngest;
-	return HD_OK;
+	/* others, whose jobs it may not ask about, have such names, too */
+	while (!hd_jobs_by_name_below(d->jobs, at, name, &at, NULL))
+		if (daemon_may_of_job(d, at)) {
+			*id = at;
+			return HD_OK;
+		}
+	return hd_jobs_by_name_of(d->jobs, uid, name, id, diag);
 }
 
 /* Without a number it owns none: one that no job has. */

@@ -97,6 +97,7 @@ const struct hd_db_kind hd_jobs_kind = {
 	X(BY_NAME,  "SELECT max(id) FROM job WHERE name = ?") \
 	X(BY_NAME_OF, "SELECT max(j.id) FROM job j JOIN owned w ON w.job = j.id " \
 		    "WHERE j.name = ? AND w.uid = ?") \
+	X(BY_NAME_BELOW, "SELECT max(id) FROM job WHERE name = ? AND id < ?") \
 	X(BY_KEY,   "SELECT max(id) FROM job WHERE key = ?") \
 	X(BY_RUN,   "SELECT max(id) FROM job WHERE run = ?") \
 	X(DONE_OF_RUN, "SELECT max(id) FROM job WHERE run = ? AND state = 'done'") \
@@ -632,6 +633,13 @@ enum hd_err hd_jobs_by_name_of(struct hd_jobs *s, uint32_t uid, const char *name
 		return hd_jobs_by_name(s, name, id, diag);
 	sqlite3_bind_int64(s->ask[ASK_BY_NAME_OF], 2, uid);
 	return find(s, ASK_BY_NAME_OF, name, "name", id, diag);
+}
+
+enum hd_err hd_jobs_by_name_below(struct hd_jobs *s, uint64_t below, const char *name, uint64_t *id,
+	struct hd_diag *diag)
+{
+	sqlite3_bind_int64(s->ask[ASK_BY_NAME_BELOW], 2, below > INT64_MAX ? INT64_MAX : (int64_t)below);
+	return find(s, ASK_BY_NAME_BELOW, name, "name", id, diag);
 }
 
 enum hd_err hd_jobs_by_key(struct hd_jobs *s, const char *key, uint64_t *id,

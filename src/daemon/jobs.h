@@ -93,6 +93,9 @@ HD_MUST_USE enum hd_err hd_jobs_get(struct hd_jobs *jobs, uint64_t id, struct hd
  * HD_E_NOTFOUND. */
 HD_MUST_USE enum hd_err hd_jobs_by_name(struct hd_jobs *jobs, const char *name, uint64_t *id,
 	struct hd_diag *diag);
+/* The youngest of that name with an id below that. */
+HD_MUST_USE enum hd_err hd_jobs_by_name_below(struct hd_jobs *jobs, uint64_t below, const char *name,
+	uint64_t *id, struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_by_key(struct hd_jobs *jobs, const char *key, uint64_t *id,
 	struct hd_diag *diag);
 HD_MUST_USE enum hd_err hd_jobs_by_run(struct hd_jobs *jobs, const char *run, uint64_t *id,

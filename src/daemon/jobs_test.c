@@ -229,6 +229,11 @@ static void a_key_names_one_job_and_a_name_the_youngest(void **state)
 	assert_int_equal(hd_jobs_by_name(jobs, "job3", &id, NULL), HD_OK);
 	assert_int_equal(id, 23);
 	assert_int_equal(hd_jobs_by_name(jobs, "job4", &id, NULL), HD_E_NOTFOUND);
+	for (uint64_t below = UINT64_MAX, at = 23; at > 3; below = at, at -= 10) {
+		assert_int_equal(hd_jobs_by_name_below(jobs, below, "job3", &id, NULL), HD_OK);
+		assert_int_equal(id, at);
+	}
+	assert_int_equal(hd_jobs_by_name_below(jobs, 3, "job3", &id, NULL), HD_E_NOTFOUND);
 	hd_jobs_close(jobs);
 }
 
