@@ -3,6 +3,7 @@
 
 #include "graph/onnx/wire.h"
 #include "graph/pass.h"
+#include "graph/text.h"
 #include "graph/onnx/testing_files.h"
 
 #define LAYERNORM "eps: 0.00001\ntwo: 2.0\ngamma [6]\nbeta [6]\nReduceMean x -> m axes=-1\nSub x,m -> d\n" \
@@ -123,6 +124,11 @@ static void refusals_name_the_place(void **state)
 		{ "ReduceProd x -> out axes=0\n", "reduces over the rows of the batch" },
 		{ "i: 0,1\nScatterND x,i,x -> out\n", "it addresses by more than one index" },
 		{ "i: 0\nScatterElements x,i,i -> out\n", "an input is missing, or its axis" },
+		{ "Einsum x -> out equation='bij->..bij'\n", "\"bij->..bij\" is no equation of 1 operands" },
+		{ "Einsum x,x -> out equation='bij->bij'\n", "is no equation of 2 operands" },
+		{ "u [6,3]\nEinsum x,u -> out equation='...j,jk->k'\n", "the result leaves out what \"...\" stands for" },
+		{ "u [6]\nEinsum x,u -> out equation='bij,jk->bik'\n", "operand 1 has another number of extents than letters" },
+		{ "u [3]\nEinsum u,u,x -> out equation='i,i,bjk->bjk'\n", "operands 0 to 1 have nothing in common" },
 		{ "Shape x -> s\nCast s -> f to=1\nMul x,f -> out\n", "Cast 'f': the result depends on the number of rows" },
 	};
 	static struct model m;
@@ -157,6 +163,10 @@ static void what_is_written_with_several_ops_has_the_extents_of_onnx(void **stat
 		{ "g [2]\nGroupNormalization x,g,g -> out num_groups=2\n", "f32 [*,4,6]", HD_OP_EXPAND, 2, 18 },
 		{ "g [4]\nGroupNormalization x,g,g -> out num_groups=2\n", "f32 [*,4,6]", HD_OP_GROUPNORM, 1, 21 },
 		{ "Gelu x -> out\n", "f32 [*,4,6]", HD_OP_ACT, 1, 20 },
+		{ "u [6,3]\nv [3,5]\nEinsum x,u,v -> out equation='bij,jk,kl->bil'\n", "f32 [*,4,5]", HD_OP_CONTRACT, 2, 13 },
+		{ "u [6,3]\nEinsum x,u -> out equation='...j,jk->...k'\n", "f32 [*,4,3]", HD_OP_CONTRACT, 1, 13 },
+		{ "u [6,3]\nEinsum u,x -> out equation='jA,b...j'\n", "f32 [4,3,*]", HD_OP_CONTRACT, 1, 13 },
+		{ "u [4]\nEinsum x,x,u,x -> out equation='bij,bik,i,bil->bjl'\n", "f32 [*,6,6]", HD_OP_CONTRACT, 3, 13 },
 		{ "Tan x -> a\nSinh a -> b\nAtanh b -> c\nLRN c -> out size=3\n", "f32 [*,4,6]", HD_OP_AVGPOOL2D, 1, 22 },
 		{ "w [2,5,6]\nr [2,5,5]\nRNN x,w,r -> y,h\nRelu y -> out\n", NULL, HD_OP_CONCAT, 0, 22 },
 	};
@@ -181,6 +191,42 @@ static void what_is_written_with_several_ops_has_the_extents_of_onnx(void **stat
 			CHECK(found, "case %zu: no value has %s", i, cases[i].shape);
 		}
 		hd_arena_finish(&arena);
+	}
+}
+
+/* Of several operands, or with dots: the graph of the same sums written out, two operands each. */
+static void an_equation_of_many_is_sums_of_two(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "u [6,3]\nv [3,5]\nEinsum x,u,v -> out equation='bij,jk,kl->bil'\n",
+			"u [6,3]\nv [3,5]\nEinsum x,u -> t equation='bij,jk->bik'\n"
+			"Einsum t,v -> out equation='bik,kl->bil'\n" },
+		{ "u [4]\nEinsum x,x,u,x -> out equation='bij,bik,i,bil->bjl'\n",
+			"u [4]\nEinsum x,x -> s equation='bij,bik->bij'\n"
+			"Einsum s,u -> t equation='bij,i->bij'\n"
+			"Einsum t,x -> out equation='bij,bil->bjl'\n" },
+		{ "u [6,3]\nEinsum x,u -> out equation='...j,jk->...k'\n",
+			"u [6,3]\nEinsum x,u -> out equation='bij,jk->bik'\n" },
+		{ "u [6,3]\nEinsum x,u -> out equation='...j,jk'\n",
+			"u [6,3]\nEinsum x,u -> out equation='bij,jk->bik'\n" },
+	};
+	static struct model m;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct hd_arena arena[2];
+		struct hd_text text[2];
+		for (int k = 0; k < 2; k++) {
+			struct hd_diag diag = { "" };
+			struct hd_graph g;
+			write_model(&m, cases[i][k], 2);
+			CHECK(import(&m, &arena[k], &g, NULL, &diag) == HD_OK, "case %zu: %s", i, diag.text);
+			hd_text_init(&text[k], &arena[k]);
+			CHECK(hd_graph_print(&g, &text[k], &diag) == HD_OK, "%s", diag.text);
+		}
+		assert_string_equal(text[0].at, text[1].at);
+		hd_arena_finish(&arena[0]);
+		hd_arena_finish(&arena[1]);
 	}
 }
 
@@ -650,6 +696,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_had_is_told_at_once),
 		cmocka_unit_test(refusals_name_the_place),
 		cmocka_unit_test(what_is_written_with_several_ops_has_the_extents_of_onnx),
+		cmocka_unit_test(an_equation_of_many_is_sums_of_two),
 		cmocka_unit_test(what_has_no_gradient_of_its_kind_is_refused_by_name),
 		cmocka_unit_test(the_branch_that_is_taken_is_all_that_counts),
 		cmocka_unit_test(hostile_and_lossy_constants_are_refused),

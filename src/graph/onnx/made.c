@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "graph/einsum.h"
 #include "graph/models/rows.h"
 #include "graph/onnx/import.h"
 
@@ -577,40 +576,6 @@ enum hd_err hd_onnx_mean(struct hd_onnx_call *call)
 		return err;
 	y = scale(&m, y, 1 / (double)call->nin);
 	return m.err ? put(call, &m, y, 0, NULL) : hd_onnx_put_like(call, 0, y);
-}
-
-/* Without "->" the result has the letters that stand once, in their order. */
-enum hd_err hd_onnx_einsum(struct hd_onnx_call *call)
-{
-	const Onnx__AttributeProto *a = hd_onnx_attr(call->node, "equation");
-	char text[128];
-	uint32_t in[2], y, n = 0;
-	enum hd_err err = HD_OK;
-
-	if (!a || !a->has_s || a->s.len >= sizeof text - 64 || call->nin < 1 || call->nin > 2)
-		return hd_onnx_no(call, "takes an equation and one or two operands");
-	memcpy(text, a->s.data, a->s.len);
-	text[a->s.len] = '\0';
-	if (!strstr(text, "->")) {
-		size_t len = strlen(text);
-		memcpy(text + len, "->", 2);
-		n = (uint32_t)len + 2;
-		for (char c = 'A'; c <= 'z'; c++) {
-			const char *first = (c <= 'Z' || c >= 'a') ? memchr(text, c, len) : NULL;
-			if (first && !memchr(first + 1, c, len - (size_t)(first + 1 - text)))
-				text[n++] = c;
-		}
-		text[n] = '\0';
-	}
-	for (uint32_t k = 0; k < call->nin && !err; k++)
-		err = hd_onnx_value(call, k, &in[k]);
-	if (!err)
-		err = hd_graph_einsum(call->im->graph, text, (uint8_t)call->nin, in, 0, &y, &call->why);
-	if (err)
-		return err == HD_E_INVAL ? HD_E_INPUT : err;
-	const char *result = strstr(text, "->") + 2;
-	bool scalar = strspn(result, " ") == strlen(result);
-	return scalar ? hd_onnx_put(call, 0, y, 0, NULL) : hd_onnx_put_like(call, 0, y);
 }
 
 /* Ones on diagonal k of the input's extents. */

@@ -95,11 +95,17 @@ static inline Onnx__NodeProto *node_of(char *line)
 		*eq = '\0';
 		onnx__attribute_proto__init(a);
 		a->name = copied(w);
+		n->attribute[n->n_attribute++] = a;
+		if (eq[1] == '\'') {                     /* a text, without spaces */
+			a->has_s = true;
+			a->s.data = (uint8_t *)copied(eq + 2);
+			a->s.len = strlen(eq + 2) - 1;
+			continue;
+		}
 		a->ints = made(MAX, sizeof *a->ints);
 		a->n_ints = numbers(eq + 1, a->ints);
 		a->has_i = true;
 		a->i = a->ints[0];
-		n->attribute[n->n_attribute++] = a;
 	}
 	return n;
 }
