@@ -73,8 +73,8 @@ static void a_job_runs_on_the_type_that_it_names(void **state)
 
 static void a_user_that_is_no_entity_counts_for_its_account(void **state)
 {
-	static const struct hd_sched_entity entities[] = { { "ada", 1, HD_ENTITY_FAIRNESS },
-		{ "physics", 1, HD_ENTITY_FAIRNESS } };
+	static const struct hd_sched_entity entities[] = { { "ada", 1, HD_ENTITY_FAIRNESS, 0 },
+		{ "physics", 1, HD_ENTITY_FAIRNESS, 0 } };
 	static const struct hd_job_record physics = { .account = "physics" }, none = { .account = "art" };
 	struct hd_listed_job job[] = { { .user = "bob", .record = &physics },
 		{ .user = "ada", .record = &physics }, { .user = "bob", .record = &none }, { .user = "bob" } };
