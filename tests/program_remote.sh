@@ -180,7 +180,9 @@ for try in 1 2 3 4 5; do
 	HD_FAIL='wire.connect:delay=30000@1' "$HEDDLE_BIN" run long.yaml -s 'workers.detect=100 ms' \
 		-s 'workers.min_wait=1 s' -s job.steps=50 --out "still$try" --workers 1 --devices 1 -q 2>err &
 	run=$!
-	until child=$(pgrep -P $run | head -n 1) && [ "$child" ]; do :; done
+	# until it is a program of its own the one that starts it waits for it, and would for ever
+	until child=$(pgrep -P $run | head -n 1) && [ "$child" ] &&
+		! cmp -s "/proc/$child/cmdline" "/proc/$run/cmdline"; do :; done
 	kill -STOP "$child"
 	has_failpoints || {
 		sleep 0.3
