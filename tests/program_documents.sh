@@ -29,6 +29,7 @@ fill = lambda d, to, pad: d + [pad] * (to - len(d))
 npy("alone/x.npy", [fill(d, 12, 0) for d in docs])
 npy("alone/y.npy", [fill(d[1:], 12, -1) for d in docs])
 npy("alone/document_ids.npy", [fill([1] * len(d), 12, 0) for d in docs])
+npy("alone/attention_mask.npy", [fill([1] * len(d), 12, 0) for d in docs])
 npy("alone/position_ids.npy", [fill(list(range(len(d))), 12, 0) for d in docs])
 END
 
@@ -106,6 +107,16 @@ assert found == 40 and far < 1e-5, (found, far)
 END
 done
 passed "a packed document has the outputs that it has alone"
+
+# of one document in a sample both say the same: what fills it up takes no room and is not counted
+for by in document_ids attention_mask; do
+	sed "s/llama\", args: {/mixtral\", args: {hidden: 12, experts: 4, capacity: 0.5, balance: 0.3, /
+		s/^data:.*/data: {kind: npy, path: alone, split: {train: 1, valid: 0}}/
+		s/document_ids/$by/" llama.yaml >mixtral-$by.yaml
+	train run mixtral-$by.yaml --out mixtral-$by --devices 1
+	[ $by = document_ids ] || same "$digest" "$(heddle ckpt digest mixtral-document_ids)" "experts by $by"
+done
+passed "what fills a sample up goes to no expert"
 
 expect 2 heddle run gpt.yaml --out bad -q -s 'model.args.inputs=[document_ids]'
 says 'document_ids goes with position_ids'

@@ -365,6 +365,15 @@ static uint32_t capped(struct decoder *l, uint32_t x, float cap)
 	return scaled(l, x, cap);
 }
 
+/* Which tokens go to experts; HD_NONE: all. What fills a sample of documents up goes to none. */
+static uint32_t routed(struct decoder *l)
+{
+	if (!l->is->experts || l->documents == HD_NONE)
+		return l->mask;
+	return hd_make1(&l->m, HD_OP_CAST, hd_make2(&l->m, HD_OP_LESS_EQ, hd_make_ids(&l->m, 1, HD_DIMS(1)),
+		l->documents, none), (struct hd_attr){ .i = { HD_I32 } });
+}
+
 static void whole(struct decoder *l, const struct hd_model_value *value, const struct hd_model_opts *opts,
 	bool tie)
 {
@@ -374,7 +383,7 @@ static void whole(struct decoder *l, const struct hd_model_value *value, const s
 		HD_DIMS(-1, context)) : HD_NONE;
 	l->documents = value[INPUTS].n & DOCUMENTS ? hd_make_input(&l->m, "document_ids", HD_I32,
 		HD_DIMS(-1, context)) : HD_NONE;
-	l->moe.mask = l->mask;
+	l->moe.mask = routed(l);
 	uint32_t table = hd_make_param(&l->m, "model.embed_tokens", ".weight", HD_INIT_NORMAL, init_scale,
 		HD_DIMS(vocab, width));
 

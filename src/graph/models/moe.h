@@ -13,7 +13,7 @@
  *    that come. The first choices of all tokens come first, in the order of the tokens, then the second ones,
  *    and so on. What finds no room is dropped: that choice adds nothing, the others of the token count as
  *    before.
- * 4. A token that attention_mask hides goes to no expert and takes no room.
+ * 4. A token that attention_mask hides, or of document 0, goes to no expert and takes no room.
  * 5. Balance, of a sample, over all layers together, as transformers' load_balancing_loss_func: experts x the
  *    sum over experts of (choices of it a token) x (mean share of it). Choices are counted before any is
  *    dropped; only shares have a gradient. Hidden tokens do not count.
