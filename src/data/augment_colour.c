@@ -76,7 +76,7 @@ static void to_rgb(const float hsv[3], float rgb[3])
 	const float q = cut((1.0f - s * f) * v), t = cut((s * f + (1.0f - s)) * v), p = cut((1.0f - s) * v);
 	const float six[6][3] = { { v, t, p }, { q, v, p }, { p, v, t }, { p, q, v }, { t, p, v }, { v, p,
 		q } };
-	const int at = (int)whole % 6;
+	const int at = whole >= 0 && whole < 6 ? (int)whole : 0;   /* no number: f is none, too */
 
 	for (int c = 0; c < 3; c++)
 		rgb[c] = six[at][c];

@@ -199,6 +199,27 @@ static void draws_are_even_in_their_ranges(void **state)
 	CHECK(moved > 500 && moved < 3500 && abs(first - 1000) < 140, "%d turned, %d first", moved, first);
 }
 
+/* It says of a sample that it is not finite, and reads nothing outside. */
+static void a_hue_of_no_number_stays_none(void **state)
+{
+	static const uint8_t order[HD_JITTERS] = { HD_JITTER_HUE, HD_JITTER_BRIGHTNESS, HD_JITTER_CONTRAST,
+		HD_JITTER_SATURATION };
+	static const double by[HD_JITTERS] = { [HD_JITTER_BRIGHTNESS] = 1, [HD_JITTER_CONTRAST] = 1,
+		[HD_JITTER_SATURATION] = 1, [HD_JITTER_HUE] = 0.2 };
+
+	(void)state;
+	for (int mask = 1; mask < 8; mask++)
+		for (int high = 0; high < 3; high++) {
+			float x[3];
+			for (int c = 0; c < 3; c++)
+				x[c] = mask >> c & 1 ? NAN : c == high ? 0.75f : 0.25f;
+			struct shot shot = { .x = x, .channels = 3, .height = 1, .width = 1, .n = 3 };
+			hd_jitter(&shot, by, order);
+			CHECK(isnan(x[0]) || isnan(x[1]) || isnan(x[2]), "mask %d: %g %g %g", mask,
+				(double)x[0], (double)x[1], (double)x[2]);
+		}
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
 	static const struct hd_field grey = { .dtype = HD_F32, .rank = 3, .dim = { 1, 8, 8 } },
@@ -259,6 +280,7 @@ int main(void)
 		cmocka_unit_test(changed_colours_are_those_of_torchvision),
 		cmocka_unit_test(what_is_erased_is_a_box_of_its_range),
 		cmocka_unit_test(draws_are_even_in_their_ranges),
+		cmocka_unit_test(a_hue_of_no_number_stays_none),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
