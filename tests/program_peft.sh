@@ -103,6 +103,18 @@ says '"wte.weight" names none of model.lora.targets'
 expect 0 heddle run in_gpt2/job.yaml -s 'model.lora.train=["h.0.ln_1.weight"]' --out part -s job.steps=1 -q
 expect 2 heddle model export part --names peft -o refused
 says 'h.0.ln_1.weight is trained, but not all of transformer.h.0.ln_1'
+cat >experts.yaml <<'END'
+job: {name: experts, steps: 1}
+model: {use: "builtin:mixtral", args: {layers: 1, width: 8, heads: 2, hidden: 4, context: 4, vocab: 8,
+  experts: 3}, lora: {rank: 2, targets: ["*.q_proj.weight"], train: ["*.experts.*"]}}
+data: {kind: synthetic, count: 8}
+batch: {global: 4, virtual_nodes: 2}
+END
+expect 0 heddle run experts.yaml --out experts -q
+expect 2 heddle model export experts --names peft -o refused
+says 'experts.w1.weight is trained, and is several tensors'
+expect 0 heddle run experts.yaml --out cold -s model.lora.train=[] -q
+expect 0 heddle model export cold --names peft -o cold_peft -q
 passed "what plain LoRA is not, and what peft has no words for, is refused by name"
 
 # the same bits wherever it runs, with what adapters read dropped in part

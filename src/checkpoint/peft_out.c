@@ -69,6 +69,10 @@ static enum hd_err name_param(struct peft_writing *w, uint32_t p)
 		return HD_OK;
 	if (!hd_name_to_theirs(w->family, name, &theirs) || theirs.turned)
 		return hd_fail(w->diag, HD_E_INVAL, "'%s' has no name in peft", name);
+	if (theirs.stacked && to->trained)
+		return hd_fail(w->diag, HD_E_INVAL, "%s is trained, and is several tensors in "
+			"files of others, for which peft has no names: export with the adapters "
+			"merged (--names torch)", name);
 	snprintf(full, sizeof full, "%s%s", hd_name_is_second(w->family, theirs.name) ? "" : before,
 		theirs.name);
 	const char *dot = strrchr(full, '.');
