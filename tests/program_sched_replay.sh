@@ -53,6 +53,14 @@ one speeds --policy sjf --speed k80:0.5
 expect 3 heddle sched replay plain.d/log.ndjson -o /proc/none/again.ndjson
 passed "a log alone makes the same decisions again, whatever was given"
 
+# no type holds it, and devices come and go for ever
+{ head -n 8 jobs.trace; awk -F '\t' 'BEGIN { OFS = FS } $7 == 2 { $6 = 100; print; exit }' jobs.trace; } \
+	> wide.trace
+expect 0 timeout 300 "$HEDDLE_BIN" sched simulate --trace wide.trace --cluster v100:1,k80:1 \
+	--policy las --throughputs rates.json --revoke v100:2
+says 'ended: jobs are left that the policy never gives devices'
+passed "a simulation whose devices come and go ends though a job fits nowhere"
+
 if ! heddle sched policies --json | grep -q '"built":false'; then
 	one cost --policy cost --throughputs rates.json --price k80:0.5 --prices p.tsv --deadline-factor 4 \
 		--tune beta=0.5,phi=0.1

@@ -11,7 +11,9 @@
 #include "clustersim/schedsim/int.h"
 
 /* boundaries at which no job runs, arrives or returns: none ever will */
-enum { PATIENCE = 2000 };
+/* Rounds without a job that runs, and nothing to come, until no policy is believed to start one; and how many
+ * count as one where devices that left may yet come back. */
+enum { PATIENCE = 2000, OF_AWAY = 50 };
 
 struct sim_run {
 	struct hd_round_run run;
@@ -32,7 +34,7 @@ struct events {
 	double start_s, round_s, boundary_s, price_s, solved_s;
 	double solved_price[HD_SCHED_TYPES];
 	uint32_t event;                           /* of the log */
-	uint32_t patience;
+	uint32_t idle;
 	double busy_s, productive_s, device_s;    /* device seconds */
 	uint32_t nusable;
 	bool free, came;                          /* something for an offer */
@@ -555,6 +557,15 @@ static bool waits(const struct sched_sim *sim)
 	return false;
 }
 
+/* How much longer nothing has run; 0: something does, or is to come. */
+static uint32_t idle_for(const struct events *e)
+{
+	const struct hd_machine_events *log = e->sim->set->events;
+	const bool comes = e->nlive || e->sim->more || (log && e->event < log->n) || waits(e->sim);
+
+	return comes ? 0 : e->idle + (e->next_s && e->nusable < e->sim->ndevices ? 1 : OF_AWAY);
+}
+
 enum hd_err schedsim_ours(struct sched_sim *sim)
 {
 	struct events e;
@@ -566,9 +577,8 @@ enum hd_err schedsim_ours(struct sched_sim *sim)
 			break;
 		}
 		err = step(&e);
-		e.patience = e.nlive || sim->more || (sim->set->events && e.event < sim->set->events->n) ||
-			e.next_s || waits(sim) ? 0 : e.patience + 1;
-		if (!err && e.patience > PATIENCE) {
+		e.idle = idle_for(&e);
+		if (!err && e.idle > PATIENCE * OF_AWAY) {
 			sim->result->ended = "jobs are left that the policy never gives devices";
 			break;
 		}
