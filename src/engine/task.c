@@ -534,6 +534,22 @@ static const char *text_or_none(const struct hd_job *job, enum hd_job_key key)
 	return job->value[key].is_none ? NULL : hd_job_text(job, key);
 }
 
+static bool is_of_shares(const char *loss)
+{
+	return !strcmp(loss, "soft-cross-entropy") || !strcmp(loss, "kl");
+}
+
+/* Is y, where it is numbers, shares of classes? Of several losses those that read y say it. */
+static bool wants_shares(const struct hd_job *job)
+{
+	const struct hd_job_value *sum = &job->value[HD_JOB_SUM];
+
+	for (uint32_t i = 0; i < sum->nterms; i++)
+		if (!strcmp(sum->term[i].target, HD_JOB_TERM_TARGET) && is_of_shares(sum->term[i].kind))
+			return true;
+	return !sum->nterms && is_of_shares(hd_job_text(job, HD_JOB_LOSS));
+}
+
 /* What data a graph takes is read from it as it was before it came in shards: a shard's table is a part of
  * the whole. */
 static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, struct hd_fs *fs,
@@ -584,9 +600,7 @@ static enum hd_err open_data(struct hd_task *task, const struct hd_graph *g, str
 	if (logits != HD_NONE)
 		spec.classes = (uint32_t)g->value[logits].dim[g->value[logits].rank - 1];
 	spec.float_target = y != HD_NONE && g->value[g->input[y]].dtype == HD_F32;
-	spec.shares = spec.float_target && spec.classes && (!strcmp(hd_job_text(job, HD_JOB_LOSS),
-		"soft-cross-entropy") ||
-		!strcmp(hd_job_text(job, HD_JOB_LOSS), "kl"));
+	spec.shares = spec.float_target && spec.classes && wants_shares(job);
 	spec.one_label = spec.context && y != HD_NONE && (g->value[g->input[y]].rank == 1 ||
 		spec.float_target);
 	spec.pad = token_of_pads(g);
@@ -609,8 +623,10 @@ static enum hd_err mixes_fit(const struct hd_task *task, struct hd_diag *diag)
 	struct hd_diag why = { "" };
 	enum hd_err err = hd_mix_check(task->data, &why);
 
-	return err ? hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, v->line, v->column,
-		why.text) : HD_OK;
+	if (err && v->line)
+		return hd_fail(diag, err, "%s:%u:%u: data.augment: %s", task->job->file, v->line, v->column,
+			why.text);
+	return err ? hd_fail(diag, err, "data.augment: %s", why.text) : HD_OK;
 }
 
 static enum hd_err take_augment(struct hd_task *task, struct hd_diag *diag)
