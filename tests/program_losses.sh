@@ -84,20 +84,22 @@ import os, struct
 def npy(name, descr, shape, body):
     head = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).encode()
     head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
-    open("guided/" + name, "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + body)
-os.mkdir("guided")
-npy("x.npy", "<f4", (90, 1, 6, 6), b"".join(struct.pack("<f", i * 37 % 101 / 50 - 1) for i in range(90 * 36)))
+    open("mix/" + name, "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + body)
+os.mkdir("mix")
+npy("x.npy", "<f4", (90, 1, 6, 6), b"".join(struct.pack("<f", i * 37 % 101 / 50 - 1)
+    for i in range(90 * 36)))
 npy("y.npy", "<i4", (90,), b"".join(struct.pack("<i", i * 7 % 4) for i in range(90)))
 npy("teacher.npy", "<f4", (90, 4), b"".join(struct.pack("<f", i * 29 % 31 / 15 - 1) for i in range(360)))
 END
-	sed 's/^loss:.*//; s/^data:.*/data: {kind: npy, path: guided}/; s/^eval:.*//; s/^stop:.*//; s/^log:.*//;
-		s/^checkpoint:.*//; s/plateau.*/constant}}/' job.yaml >guided.yaml
+	sed 's/^loss:.*//; s/^data:.*/data: {kind: npy, path: mix}/; s/^eval:.*//; s/^stop:.*//; s/^log:.*//;
+		s/^checkpoint:.*//; s/plateau.*/constant}}/' job.yaml >mix.yaml
 	mse='{kind: mse, target: teacher}' soft='{kind: soft-cross-entropy}'
-	train run guided.yaml --out first --devices 1 -s "loss=[$soft, $mse]"
+	train run mix.yaml --out first --devices 1 -s "loss=[$soft, $mse]"
 	soft_first=$digest
-	train run guided.yaml --out last --devices 1 -s "loss=[$mse, $soft]"
+	train run mix.yaml --out last --devices 1 -s "loss=[$mse, $soft]"
 	same "$digest" "$soft_first" "two losses the other way round"
-	expect 2 heddle run guided.yaml --out no -q -s 'data.augment=[mixup]' -s "loss=[{kind: cross-entropy}]"
+	expect 2 heddle run mix.yaml --out no -q -s 'data.augment=[mixup]' \
+		-s "loss=[{kind: cross-entropy}]"
 	! grep ':0:0' err || failed "an option has no line"
 	passed "what becomes shares does not depend on the order of losses"
 fi
