@@ -61,13 +61,17 @@ says '"name": "commit"'
 passed "what a killed worker did last is in its file, and the coordinator's decisions in its own"
 
 # a full trace of five steps of a run that goes on, and one of all steps: the same bits
-heddle run job.yaml --out window --workers 2 --devices 2 --json -q >end 2>&1 &
+heddle run job.yaml --out window --workers 2 --devices 2 --json -q -s 'workers.detect=60 s' >end 2>&1 &
 run=$!
 reach window 20
+# one of them is held, so that the five steps do not end before the next command asks
+held=$(grep -o 'pid:[0-9]*' window/events.ndjson | head -n 1)
+kill -STOP "${held#pid:}"
 expect 0 heddle trace record window --steps 5 --json
 first_traced=$(number first)
 expect 2 heddle trace record window --steps 5
 says "are being recorded"
+kill -CONT "${held#pid:}"
 expect 0 heddle trace dump window
 wait $run || failed "the run did not end: $(cat end)"
 cp end out
