@@ -184,7 +184,7 @@ enum hd_err hd_lists_tensor_groups(const struct hd_lists *l, struct hd_schedule 
 
 /* ---- K30 */
 
-struct held_count { uint32_t stage; int32_t vn; int count; };
+struct held_count { uint32_t stage; int64_t vn; int count; };
 
 static int by_number(const void *a, const void *b)
 {
@@ -226,16 +226,34 @@ static void name(char out[24], const struct held_count *h, uint32_t i, uint32_t 
 
 	hd_text_fixed(&text, out, 24);
 	if (i < n)
-		hd_text_addf(&text, "%u.%d", h[i].stage, h[i].vn);
+		hd_text_addf(&text, "%u.%lld", h[i].stage, (long long)h[i].vn);
 	else
 		hd_text_add(&text, "nothing more");
+}
+
+/* Virtual nodes of a step before, which a period has and a prologue has not. */
+static bool prologue_looks_back(const struct hd_lists *l)
+{
+	for (uint32_t r = 0; r < l->s->nranks; r++)
+		for (uint32_t i = 0; i < l->s->prologue[r].len; i++) {
+			const struct hd_ins *x = &l->s->prologue[r].at[i];
+			if (!hd_ins_uses(x->op, 'v') || (int32_t)x->vn >= 0)
+				continue;
+			hd_lists_say_all(l, "K30",
+				"the period does not repeat: the prologue of rank %u names virtual node %d, "
+				"and begins with 0", r, (int32_t)x->vn);
+			return true;
+		}
+	return false;
 }
 
 enum hd_err hd_lists_period(const struct hd_lists *l, uint32_t first, struct hd_diag *diag)
 {
 	const struct hd_schedule *s = l->s;
-	int32_t m = (int32_t)s->nvns;
+	const int64_t m = s->nvns;
 
+	if (prologue_looks_back(l))
+		return HD_OK;
 	for (uint32_t r = 0; r < s->nranks; r++) {
 		size_t most = (size_t)s->prologue[r].len + s->list[r].len;
 		struct held_count *before = hd_arena_take(l->arena, most + 1, sizeof *before),
@@ -245,7 +263,7 @@ enum hd_err hd_lists_period(const struct hd_lists *l, uint32_t first, struct hd_
 			return no_memory(diag);
 		uint32_t n = settle(before, add(before, 0, &s->prologue[r])), i = 0;
 		for (uint32_t k = 0; k < n; k++)
-			before[k].vn -= (int32_t)first * m;
+			before[k].vn -= first * m;
 		memcpy(after, before, n * sizeof *after);
 		uint32_t left = settle(after, add(after, n, &s->list[r]));
 		for (uint32_t k = 0; k < left; k++)

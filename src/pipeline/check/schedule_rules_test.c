@@ -134,6 +134,7 @@ static const struct { const char *text, *rule, *want; } broken[] = {
 	{ "update stash\nsection prologue\n0: F0.0 B0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0: B0.-1\n", "K2", "plan: rank 0, #3 B0.0: 0.0 has two backwards" },
 	{ "update stash\nsection prologue\n0: F0.0\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K2", "plan: 0.4 has no backward" },
 	{ "update stash\nsection prologue\n0: F0.9\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K30", "plan: the period does not repeat" },
+	{ "update stash\nsection prologue\n0: F0.-2 F0.1\nsection period\n0: F0.0 B0.-1\nsection epilogue\n0:\n", "K30", "plan: the period does not repeat: the prologue of rank 0 names virtual node -2, and begins with 0" },
 };
 
 static void each_rule_has_its_sentence(void **state)
