@@ -1,7 +1,7 @@
 /* int.h -- what the files of the job parser share; private to this folder.
  *
- * job.c walks the file and the sets, value.c reads one value by its type, check.c
- * proves what concerns several keys, print.c writes. A *place* is where a value was
+ * job.c walks the file and the sets, value.c reads one value by its type, check*.c
+ * prove what concerns several keys, print.c writes. A *place* is where a value was
  * found, for messages: "tiny.yaml:7:19", "-s", "HEDDLE_BATCH_GLOBAL". */
 #ifndef HD_JOB_INT_H
 #define HD_JOB_INT_H
@@ -81,8 +81,24 @@ HD_MUST_USE enum hd_err hd_job_read_graph_key(struct hd_job_reader *reader, cons
 const char *hd_job_graph_key(uint32_t i);
 HD_MUST_USE enum hd_err hd_job_check_graph(struct hd_job_reader *reader, const struct hd_yaml_node *root);
 
-/* Fills in what depends on other keys and refuses what cannot be together. */
+/* Was it written anywhere? */
+bool hd_job_is_given(const struct hd_job *job, enum hd_job_key key);
+
+/* Fills in what depends on other keys and refuses what cannot be together: rules, each of keys of one
+ * subject. The first that refuses ends them. A rule reads what rules before it filled in. */
+typedef enum hd_err hd_job_rule(struct hd_job_reader *reader);
+HD_MUST_USE enum hd_err hd_job_check_each(struct hd_job_reader *reader, hd_job_rule *const *rules,
+	size_t nrules);
+/* check.c: all. */
 HD_MUST_USE enum hd_err hd_job_check(struct hd_job_reader *reader);
+/* check_model.c; `parts` are the weights that it begins with, adapters and shards. */
+HD_MUST_USE enum hd_err hd_job_check_class_weights(struct hd_job_reader *reader);
+HD_MUST_USE enum hd_err hd_job_check_parts(struct hd_job_reader *reader);
+HD_MUST_USE enum hd_err hd_job_check_model(struct hd_job_reader *reader);
+/* check_measures.c: evaluations, targets, and what goes by a measure. */
+HD_MUST_USE enum hd_err hd_job_check_measures(struct hd_job_reader *reader);
+/* check_workers.c: elastic, comm and workers. */
+HD_MUST_USE enum hd_err hd_job_check_workers(struct hd_job_reader *reader);
 /* parallel.c: the keys of `parallel:` together. */
 HD_MUST_USE enum hd_err hd_job_check_parallel(struct hd_job_reader *reader);
 /* cuts.c; the number that the text begins with is passed by. */
