@@ -52,6 +52,15 @@ enum hd_err hd_jobs_write(struct hd_jobs *s, int which, struct hd_diag *diag)
 	return code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "write", diag);
 }
 
+enum hd_err hd_jobs_end(struct hd_jobs *s, sqlite3_stmt *ask, enum hd_err err, int code, struct hd_diag *diag)
+{
+	if (!err && code != SQLITE_DONE)
+		err = hd_db_fail(&s->db, code, "read", diag);
+	sqlite3_reset(ask);
+	sqlite3_clear_bindings(ask);
+	return err;
+}
+
 /* ---- opening ---- */
 
 static enum hd_err prepare(struct hd_jobs *s, struct hd_diag *diag)

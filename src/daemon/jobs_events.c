@@ -71,9 +71,5 @@ enum hd_err hd_jobs_events_of(struct hd_jobs *s, uint32_t uid, bool cluster, uin
 			.job = (uint64_t)sqlite3_column_int64(ask, 4), .text = hd_jobs_text_of(ask, 5) };
 		err = each(user, &e, diag);
 	}
-	if (!err && code != SQLITE_DONE)
-		err = hd_db_fail(&s->db, code, "read", diag);
-	sqlite3_reset(ask);
-	sqlite3_clear_bindings(ask);
-	return err;
+	return hd_jobs_end(s, ask, err, code, diag);
 }

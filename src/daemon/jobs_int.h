@@ -97,6 +97,10 @@ struct hd_jobs {
 
 /* Runs a statement that writes and answers nothing. */
 HD_MUST_USE enum hd_err hd_jobs_write(struct hd_jobs *s, int which, struct hd_diag *diag);
+/* Of a statement that answers rows, after its last step, which returned `code`; err != HD_OK: what a reader
+ * of a row said, and that counts. */
+HD_MUST_USE enum hd_err hd_jobs_end(struct hd_jobs *s, sqlite3_stmt *ask, enum hd_err err, int code,
+	struct hd_diag *diag);
 /* jobs_events.c: those that are older than the newest HD_JOBS_EVENTS. */
 HD_MUST_USE enum hd_err hd_jobs_drop_old_events(struct hd_jobs *s, struct hd_diag *diag);
 

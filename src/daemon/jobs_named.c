@@ -72,11 +72,7 @@ enum hd_err hd_jobs_words(struct hd_jobs *s, const char *prefix, enum hd_err (*e
 	hd_jobs_bind_text(ask, 1, prefix);
 	while (!err && (code = sqlite3_step(ask)) == SQLITE_ROW)
 		err = each(user, hd_jobs_text_of(ask, 0) + strlen(prefix), hd_jobs_text_of(ask, 1), diag);
-	if (!err && code != SQLITE_DONE)
-		err = hd_db_fail(&s->db, code, "read", diag);
-	sqlite3_reset(ask);
-	sqlite3_clear_bindings(ask);
-	return err;
+	return hd_jobs_end(s, ask, err, code, diag);
 }
 
 /* ---- tokens ---- */
@@ -130,7 +126,5 @@ enum hd_err hd_jobs_tokens(struct hd_jobs *s, void (*each)(void *user, const str
 		take_token(ask, &token);
 		each(user, &token);
 	}
-	enum hd_err err = code == SQLITE_DONE ? HD_OK : hd_db_fail(&s->db, code, "read", diag);
-	sqlite3_reset(ask);
-	return err;
+	return hd_jobs_end(s, ask, HD_OK, code, diag);
 }

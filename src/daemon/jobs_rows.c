@@ -305,11 +305,7 @@ static enum hd_err read_all(struct hd_jobs *s, sqlite3_stmt *ask, hd_jobs_each *
 		if (!err)
 			err = each(user, &card, &row, &lease, diag);
 	}
-	if (!err && code != SQLITE_DONE)
-		err = hd_db_fail(&s->db, code, "read", diag);
-	sqlite3_reset(ask);
-	sqlite3_clear_bindings(ask);
-	return err;
+	return hd_jobs_end(s, ask, err, code, diag);
 }
 
 struct jobs_one { struct hd_jobs_card *card; struct hd_dispatch_job *row; struct hd_dispatch_lease *lease; };
@@ -471,10 +467,7 @@ enum hd_err hd_jobs_runs(struct hd_jobs *s,
 			.run = hd_jobs_text_of(ask, 2), .leases = (uint32_t)sqlite3_column_int64(ask, 3) };
 		err = each(user, &run, diag);
 	}
-	if (!err && code != SQLITE_DONE)
-		err = hd_db_fail(&s->db, code, "read", diag);
-	sqlite3_reset(ask);
-	return err;
+	return hd_jobs_end(s, ask, err, code, diag);
 }
 
 enum hd_err hd_jobs_put_ran(struct hd_jobs *s, uint64_t id, uint32_t leases, uint64_t step,
