@@ -65,7 +65,7 @@ set(HD_UNCOUNTED
   "autoscale/|balance/|cmd/|device/|driver/|engine/|explore/|gnn/|worker/"
   "clustersim/gen/|clustersim/schedsim/(advise|gavel|ours|profile|queue|report|sim|slurm|story|waits)\\.c"
   "pipeline/(place|schedule|shadow|sim)/|planner/(partition|ptdp|search|ways)/"
-  "protocol/(coordinator|exchange|held|member|ranks|seal|simulation|transfers|view|zones)"
+  "protocol/(coordinator|exchange|held|member|passes|ranks|seal|simulation|transfers|view|zones)"
   "scheduler/(dispatch|estimate|lp|rounds|window)/|spot/(guard|lead|ledger|me|re|saving|value)")
 list(JOIN HD_UNCOUNTED "|" HD_UNCOUNTED)
 function(hd_uncounted)

@@ -73,7 +73,7 @@
 
 #include "base/err.h"
 #include "plan/holding.h"
-#include "protocol/view.h"
+#include "protocol/passes.h"
 
 /* Consecutive buckets with the same holders: from `first` to the bucket before the next such run. `members`:
  * the holders, a bit mask of member indices; 0: none. */

@@ -33,7 +33,7 @@
 #include "base/hash.h"
 #include "protocol/exchange.h"
 #include "protocol/held.h"
-#include "protocol/view.h"
+#include "protocol/passes.h"
 
 enum {
 	HD_MSG_ADDR = 250,                /* bytes of addresses: two of wire */

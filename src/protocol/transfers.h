@@ -47,7 +47,7 @@
 #include "plan/comm.h"
 #include "plan/xfer.h"
 #include "protocol/exchange.h"
-#include "protocol/view.h"
+#include "protocol/passes.h"
 
 enum { HD_TRANSFER_BLOCKS = 12, HD_TRANSFER_STAGES = 64 };
 

@@ -1,6 +1,7 @@
 #include "run/pipes.h"
 
 #include "pipeline/generate.h"
+#include "protocol/passes.h"
 #include "run/kept_job.h"
 #include "run/pipes_int.h"
 #include "run/pipes_listed.h"

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "pipeline/staged.h"
+#include "protocol/passes.h"
 #include "engine/testing.h"
 
 /* What pipes.h says of single views: their shape, their plans, the part of a worker, and what is refused. */

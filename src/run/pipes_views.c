@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "pipeline/redundancy.h"
+#include "protocol/passes.h"
 #include "protocol/ranks.h"
 #include "run/pipes_shadows.h"
 
