@@ -183,6 +183,13 @@ enum hd_close out_prio_of(struct hd_stream *s, uint64_t transfer, uint64_t nth, 
 /* HD_E_AGAIN: no space */
 enum hd_err out_tell(struct hd_stream *s, uint32_t id, uint64_t step, const void *bytes, size_t len);
 bool out_note(struct hd_stream *s, struct note note);     /* false: full */
+void out_queue_put(struct hd_stream *s, struct queue *q, uint32_t job);
+void out_heap_drop(struct hd_stream *s, struct heap *h, uint32_t job);
+bool out_before(const struct out_job *a, const struct out_job *b);        /* a is more urgent */
+uint8_t out_class_of(const struct out_job *job);
+/* The next message of the ring after the one at `at`; the oldest is forgotten. */
+size_t out_ring_after(const struct hd_stream *s, size_t at, uint32_t space);
+void out_ring_drop(struct hd_stream *s);
 /* an epoch ends: what was not written of the nth of a transfer would be of the next one's */
 void out_forget_advice(struct hd_stream *s);
 

@@ -1,5 +1,5 @@
 /* testing_out.h -- one end of a connection alone: all frames that it sends are looked at, and the test says
- * what the peer answers (for the tests of stream_send.c). */
+ * what the peer answers (for the tests of stream_send.c and stream_out.c). */
 #ifndef HD_WIRE_TESTING_OUT_H
 #define HD_WIRE_TESTING_OUT_H
 
