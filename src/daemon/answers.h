@@ -1,8 +1,8 @@
 /* answers.h -- what a scheduler answers: a struct and a table of fields for each answer.
  *
- * The daemon fills the structs (daemon_answer.c), the routes have the tables (rest_routes.c), so that
- * GET /v1/schema names every member; the verbs read and print by the same rows. A field is a row below and
- * the line that fills it. docs/fields.md has them all.
+ * The daemon fills the structs (daemon_jobs.c, daemon_status.c), the routes have the tables
+ * (rest_routes.c), so that GET /v1/schema names every member; the verbs read and print by the same rows. A
+ * field is a row below and the line that fills it. docs/fields.md has them all.
  *
  * Times *_s are seconds of the daemon's clock, which starts at 0 with its folder and goes on over restarts.
  *

@@ -1,12 +1,31 @@
-/* daemon_int.h -- the parts of the daemon: daemon.c turns and stores, daemon_act.c carries orders out,
- * daemon_look.c sees what is there, daemon_solve.c asks the policy, daemon_answer.c and daemon_whatif.c
- * answer, daemon_paid.c says what was paid, daemon_fleet.c which devices are slow, daemon_windows.c
- * which are kept from jobs, daemon_ids.c jobs by number, daemon_show.c what the
- * page draws, daemon_devices.c what devices are, daemon_pilots.c those that a batch system lends,
- * daemon_users.c whose a request is and a
- * job runs as, daemon_token.c tokens,
- * daemon_partitions.c which devices are for which jobs, submit.c takes jobs
- * in, daemon_until.c those that go on with a run. */
+/* daemon_int.h -- the parts of the daemon, and the state that they share.
+ *
+ *	daemon.c             begins and ends it, turns, stores what was decided
+ *	daemon_act.c         carries the machine's orders out
+ *	daemon_look.c        sees what is there: runs, processes, devices
+ *	daemon_solve.c       asks the policy, in a thread of its own
+ *	daemon_answer.c      the table of all questions (frontend.h), and the time that each user may take
+ *	daemon_jobs.c        questions on jobs, and what changes them
+ *	daemon_status.c      questions on the scheduler itself
+ *	daemon_show.c        what the page draws
+ *	daemon_whatif.c      what would be if
+ *	daemon_ids.c         jobs by number
+ *	daemon_paid.c        what was paid
+ *	daemon_fleet.c       which devices are slow
+ *	daemon_windows.c     which devices are kept from jobs, and when
+ *	daemon_partitions.c  which devices are for which jobs
+ *	daemon_devices.c     what a device is: of this machine, of a pilot, of a batch job
+ *	daemon_pilots.c      devices that a batch system lends
+ *	daemon_batches.c     batch jobs that carry out a lease
+ *	daemon_users.c       whose a request is, and the account that a job runs as
+ *	daemon_accounts.c    what the accounts of users have
+ *	daemon_token.c       tokens
+ *	daemon_sweeps.c      sweeps in its folder
+ *	submit.c             takes jobs in
+ *	daemon_until.c       takes jobs in that go on with a run
+ *
+ * Ownership: struct hd_daemon owns all of it. Threads: the daemon's own alone, but for those of
+ * daemon_solve.c and of the lease renewer, which touch only what they were given. */
 #ifndef HD_DAEMON_DAEMON_INT_H
 #define HD_DAEMON_DAEMON_INT_H
 
@@ -175,7 +194,7 @@ HD_MUST_USE enum hd_err daemon_feed(struct hd_daemon *d, const struct hd_dispatc
 	struct hd_diag *diag);
 /* Another machine decides from now on; the policy of the one that was is not waited for. */
 void daemon_swap_dispatch(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
-/* The same, and hears all that there is (daemon_answer.c). */
+/* The same, and hears all that there is (daemon_status.c). */
 void daemon_begin_again(struct hd_daemon *d, struct hd_dispatch *made, const char *policy);
 /* daemon_solve.c: an answer that came is taken, a question that waits is asked, one that takes too long is
  * given up. */
@@ -214,6 +233,9 @@ HD_MUST_USE enum hd_err daemon_ask_run(struct hd_daemon *d, struct watch *w, con
 /* A job that `ask` names by number or name, as its member `key`. */
 HD_MUST_USE enum hd_err daemon_find_job(struct hd_daemon *d, const struct hd_json *ask, const char *key,
 	uint64_t *id, struct hd_diag *diag);
+/* A whole number that `ask` may have; else *value stays. */
+HD_MUST_USE enum hd_err daemon_read_count(const struct hd_json *ask, const char *key, int64_t least,
+	int64_t most, int64_t *value, struct hd_diag *diag);
 /* daemon_ids.c: numbers of jobs as "3.7-9", ascending, `most` at most. Calls `each` (NULL: only reads) for
  * each of them that is stored. */
 HD_MUST_USE enum hd_err daemon_each_of(struct hd_daemon *d, const char *ids, uint32_t most,
@@ -257,6 +279,23 @@ typedef enum hd_err daemon_shows(struct hd_daemon *d, const struct hd_json *ask,
 	struct hd_diag *diag);
 daemon_shows daemon_show_run, daemon_show_metrics, daemon_show_waiting, daemon_show_ledger,
 	daemon_show_history;
+/* daemon_jobs.c: the questions on jobs. */
+daemon_shows daemon_answer_submit, daemon_answer_continue, daemon_answer_jobs, daemon_answer_job,
+	daemon_answer_explain, daemon_answer_cancel, daemon_answer_hold, daemon_answer_release,
+	daemon_answer_prio, daemon_answer_scale;
+/* rows of a list: at most, and where the question does not say */
+enum { HD_ANSWER_LIMIT = 1000, HD_ANSWER_STANDARD = 100 };
+/* Jobs by what a user calls their state. */
+enum { HD_DAEMON_STATES = 8 };
+void daemon_count_states(const uint64_t n[HD_DISPATCH_NSTATES], const uint64_t leased[HD_LEASE_NSTATES],
+	struct hd_fields_count count[HD_DAEMON_STATES]);
+/* The list of those that run; `err` is set when it is written. */
+struct daemon_running { struct hd_daemon *d; struct hd_diag *diag; enum hd_err err; };
+void daemon_fill_running(void *running, struct hd_json_writer *w);
+/* daemon_status.c: the questions on the scheduler. */
+daemon_shows daemon_answer_status, daemon_answer_hosts, daemon_answer_pools, daemon_answer_policy,
+	daemon_answer_device, daemon_answer_backup, daemon_answer_stop, daemon_answer_events;
+double daemon_boundary_s(const struct hd_daemon *d);             /* -1: there is no next round */
 /* daemon_sweeps.c: sweeps that lie in the scheduler's folder. */
 daemon_shows daemon_show_sweeps, daemon_show_sweep;
 /* daemon_windows.c: the questions of frontend.h; those that are stored, to a machine before its first
