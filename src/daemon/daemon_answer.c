@@ -34,28 +34,55 @@ int64_t daemon_answer_ns(const struct hd_daemon *d)
 	return d->by && d->answer_ns < HD_DAEMON_ANSWER_NS ? d->answer_ns : HD_DAEMON_ANSWER_NS;
 }
 
-/* Those that may take long in this thread: they ask a policy, walk a round again, take in many jobs, change
- * all tasks of an array. Cancelling ends, and is not waited for. */
-static bool is_costly(const char *what)
-{
-	static const char *const costly[] = { "explain", "waiting", "whatif", "submit", "continue", "scale",
-		"hold", "release" };
-	bool any = false;
+/* costly: it may take long in this thread, since it asks a policy, walks a round again, takes in many jobs or
+ * changes all tasks of an array. Cancelling ends, and is not waited for. */
+struct daemon_question { const char *what; daemon_shows *answer; bool costly; };
 
-	for (size_t i = 0; i < sizeof costly / sizeof *costly; i++)
-		any |= !strcmp(what, costly[i]);
-	return any;
-}
+static const struct daemon_question questions[] = {
+	{ "submit",    daemon_answer_submit,    true },
+	{ "continue",  daemon_answer_continue,  true },
+	{ "jobs",      daemon_answer_jobs,      false },
+	{ "job",       daemon_answer_job,       false },
+	{ "explain",   daemon_answer_explain,   true },
+	{ "cancel",    daemon_answer_cancel,    false },
+	{ "hold",      daemon_answer_hold,      true },
+	{ "release",   daemon_answer_release,   true },
+	{ "prio",      daemon_answer_prio,      false },
+	{ "status",    daemon_answer_status,    false },
+	{ "hosts",     daemon_answer_hosts,     false },
+	{ "pools",     daemon_answer_pools,     false },
+	{ "policy",    daemon_answer_policy,    false },
+	{ "device",    daemon_answer_device,    false },
+	{ "backup",    daemon_answer_backup,    false },
+	{ "stop",      daemon_answer_stop,      false },
+	{ "events",    daemon_answer_events,    false },
+	{ "whatif",    daemon_answer_whatif,    true },
+	{ "scale",     daemon_answer_scale,     true },
+	{ "run",       daemon_show_run,         false },
+	{ "metrics",   daemon_show_metrics,     false },
+	{ "waiting",   daemon_show_waiting,     true },
+	{ "ledger",    daemon_show_ledger,      false },
+	{ "sweeps",    daemon_show_sweeps,      false },
+	{ "sweep",     daemon_show_sweep,       false },
+	{ "history",   daemon_show_history,     false },
+	{ "windows",   daemon_show_windows,     false },
+	{ "reserve",   daemon_make_window,      false },
+	{ "unreserve", daemon_drop_window,      false },
+	{ "me",        daemon_show_me,          false },
+	{ "tokens",    daemon_show_tokens,      false },
+	{ "token",     daemon_make_token,       false },
+	{ "revoke",    daemon_revoke_token,     false },
+};
 
 /* Users without a number share. An owner has no limit. */
-static enum hd_err may_take_time(struct hd_daemon *d, const struct hd_caller *by, const char *what,
-	struct hd_diag *diag)
+static enum hd_err may_take_time(struct hd_daemon *d, const struct hd_caller *by,
+	const struct daemon_question *q, struct hd_diag *diag)
 {
 	const int64_t now_ns = hd_clock_now_ns(d->clock);
 
 	d->answer_ns = INT64_MAX;
 	d->took_in = 0;
-	if (!d->users || by->owner || !is_costly(what))
+	if (!d->users || by->owner || !q->costly)
 		return HD_OK;
 	d->answer_ns = hd_allowance_left(&d->allowance, by->uid, now_ns);
 	return d->answer_ns > 0 ? HD_OK : hd_fail(diag, HD_E_AGAIN,
@@ -66,9 +93,10 @@ static enum hd_err may_take_time(struct hd_daemon *d, const struct hd_caller *by
 }
 
 /* Time of a processor: how busy the machine is with others is not the user's. */
-static void charge(struct hd_daemon *d, const struct hd_caller *by, const char *what, int64_t began_ns)
+static void charge(struct hd_daemon *d, const struct hd_caller *by, const struct daemon_question *q,
+	int64_t began_ns)
 {
-	if (d->users && !by->owner && is_costly(what))
+	if (d->users && !by->owner && q->costly)
 		hd_allowance_took(&d->allowance, by->uid, hd_clock_now_ns(d->clock),
 			hd_allowance_price(hd_thread_cpu_ns() - began_ns, d->took_in));
 }
@@ -76,39 +104,25 @@ static void charge(struct hd_daemon *d, const struct hd_caller *by, const char *
 enum hd_err daemon_answer(void *self, const struct hd_caller *by, const char *what, const struct hd_json *ask,
 	struct hd_json_writer *w, struct hd_diag *diag)
 {
-	static const struct {
-		const char *what;
-		enum hd_err (*answer)(struct hd_daemon *, const struct hd_json *, struct hd_json_writer *,
-			struct hd_diag *);
-	} row[] = {
-		{ "submit", daemon_answer_submit }, { "continue", daemon_answer_continue }, { "jobs", daemon_answer_jobs }, { "job", daemon_answer_job }, { "explain", daemon_answer_explain }, { "cancel", daemon_answer_cancel },
-		{ "hold", daemon_answer_hold }, { "release", daemon_answer_release },
-		{ "prio", daemon_answer_prio }, { "status", daemon_answer_status }, { "hosts", daemon_answer_hosts }, { "pools", daemon_answer_pools }, { "policy", daemon_answer_policy }, { "device", daemon_answer_device },
-		{ "backup", daemon_answer_backup }, { "stop", daemon_answer_stop }, { "events", daemon_answer_events }, { "whatif", daemon_answer_whatif },
-		{ "scale", daemon_answer_scale }, { "run", daemon_show_run }, { "metrics", daemon_show_metrics },
-		{ "waiting", daemon_show_waiting }, { "ledger", daemon_show_ledger },
-		{ "sweeps", daemon_show_sweeps }, { "sweep", daemon_show_sweep },
-		{ "history", daemon_show_history }, { "windows", daemon_show_windows },
-		{ "reserve", daemon_make_window }, { "unreserve", daemon_drop_window }, { "me", daemon_show_me }, { "tokens", daemon_show_tokens },
-		{ "token", daemon_make_token }, { "revoke", daemon_revoke_token },
-	};
 	struct hd_daemon *d = self;
+	const struct daemon_question *q = NULL;
 
 	if (d->broken)
 		return hd_fail(diag, d->broken, "%s", d->why.text);
-	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-		if (!strcmp(row[i].what, what)) {
-			const int64_t began_ns = hd_thread_cpu_ns();
-			enum hd_err err = may_take_time(d, by, what, diag);
-			if (err)
-				return err;
-			d->by = by;
-			d->what = what;
-			err = row[i].answer(d, ask, w, diag);
-			d->by = NULL;
-			charge(d, by, what, began_ns);
-			(void)HD_FAILPOINT(DAEMON_ANSWER);
-			return err == HD_E_INPUT && strcmp(what, "submit") != 0 ? HD_E_INVAL : err;
-		}
-	return hd_fail(diag, HD_E_INVAL, "a scheduler does not \"%s\"", what);
+	for (size_t i = 0; i < sizeof questions / sizeof *questions && !q; i++)
+		if (!strcmp(questions[i].what, what))
+			q = &questions[i];
+	if (!q)
+		return hd_fail(diag, HD_E_INVAL, "a scheduler does not \"%s\"", what);
+	const int64_t began_ns = hd_thread_cpu_ns();
+	enum hd_err err = may_take_time(d, by, q, diag);
+	if (err)
+		return err;
+	d->by = by;
+	d->what = what;
+	err = q->answer(d, ask, w, diag);
+	d->by = NULL;
+	charge(d, by, q, began_ns);
+	(void)HD_FAILPOINT(DAEMON_ANSWER);
+	return err == HD_E_INPUT && strcmp(what, "submit") != 0 ? HD_E_INVAL : err;
 }
