@@ -62,9 +62,10 @@ static void library_free(void *memory)
 
 static void library_start(void) { json_set_alloc_funcs(library_alloc, library_free); }
 
-/* The library recurses on nesting: deep texts are refused before it sees them. Brackets
- * in strings do not count; whether the text is well formed is not decided here. */
-static enum hd_err check_depth(const char *name, const char *text, size_t len, struct hd_diag *diag)
+/* The library recurses on nesting, and overlooks a byte 0 behind a number or a word: such texts are refused
+ * before it sees them. Brackets in strings do not count; whether the text is well formed is not decided
+ * here. */
+static enum hd_err check_bytes(const char *name, const char *text, size_t len, struct hd_diag *diag)
 {
 	size_t depth = 0, line = 1, start = 0;
 	bool quoted = false;
@@ -75,7 +76,10 @@ static enum hd_err check_depth(const char *name, const char *text, size_t len, s
 			line++;
 			start = i + 1;
 		}
-		if (quoted && c == '\\')
+		if (!c)
+			return hd_fail(diag, HD_E_INPUT, "%s:%zu:%zu: a byte 0, which no JSON has", name,
+				line, i - start + 1);
+		if (quoted && c == '\\' && i + 1 < len && text[i + 1])
 			i++;
 		else if (c == '"')
 			quoted = !quoted;
@@ -176,7 +180,7 @@ enum hd_err hd_json_parse(struct hd_arena *arena, const char *name, const char *
 	if (len > HD_JSON_BYTES)
 		return hd_fail(diag, HD_E_INPUT, "%s: %zu bytes of JSON, more than %d", name, len,
 			HD_JSON_BYTES);
-	enum hd_err err = check_depth(name, text, len, diag);
+	enum hd_err err = check_bytes(name, text, len, diag);
 	if (err)
 		return err;
 	pthread_once(&once, library_start);

@@ -166,6 +166,24 @@ static void bad_texts_are_refused_at_their_place(void **state)
 	}
 }
 
+static void a_byte_0_is_refused_wherever_it_stands(void **state)
+{
+	static const struct { const char *text; size_t len; const char *place; } rows[] = {
+		{ "{\"a\":null\0}", 11, "f.json:1:10: a byte 0" }, { "[1\0]", 4, "f.json:1:3: a byte 0" },
+		{ "[1,\n\"a\0b\"]", 10, "f.json:2:3: a byte 0" }, { "[\"\\\0\"]", 6, "f.json:1:4: a byte 0" },
+		{ "{}\0", 3, "f.json:1:3: a byte 0" }, { "\0", 1, "f.json:1:1: a byte 0" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		const struct hd_json *json = NULL;
+		struct hd_diag diag = { "" };
+		enum hd_err err = hd_json_parse(&arena, "f.json", rows[i].text, rows[i].len, &json, &diag);
+		CHECK(err == HD_E_INPUT && !strncmp(diag.text, rows[i].place, strlen(rows[i].place)),
+			"%zu: %s", i, diag.text);
+	}
+}
+
 static void nesting_is_allowed_to_64_and_no_deeper(void **state)
 {
 	char text[2 * HD_JSON_DEPTH + 3] = "";
@@ -315,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_member_that_is_not_known_is_refused_with_the_one_that_was_meant),
 		cmocka_unit_test(negative_and_suffixed_texts_are_no_u64),
 		cmocka_unit_test(bad_texts_are_refused_at_their_place),
+		cmocka_unit_test(a_byte_0_is_refused_wherever_it_stands),
 		cmocka_unit_test(nesting_is_allowed_to_64_and_no_deeper),
 		cmocka_unit_test(brackets_in_strings_do_not_nest),
 		cmocka_unit_test(a_text_longer_than_the_limit_is_refused_unread),
