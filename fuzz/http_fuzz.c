@@ -10,7 +10,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum { REFUSED = 13 };
+/* An account that is refused, and what is left in place of it: no account has that number. */
+enum { REFUSED = 13, NOT_KNOWN = 4096 };
 
 static int asked;
 
@@ -24,7 +25,7 @@ static enum hd_err identify(void *self, const struct hd_credential *c, struct hd
 	*by = (struct hd_caller){ .uid = uid, .role = (enum hd_role)(uid % 4) };
 	if (uid % 4 != 3 && uid != REFUSED)
 		return HD_OK;
-	by->uid = REFUSED;
+	by->uid = NOT_KNOWN;
 	by->role = HD_ROLE_ADMIN;
 	return hd_fail(diag, HD_E_REFUSED, "no user");
 }
@@ -46,7 +47,7 @@ static enum hd_err answer(void *self, const struct hd_caller *by, const char *wh
 	(void)self, (void)diag;
 	asked++;
 	/* of a refused credential, and of one that may not ask that, nothing comes here */
-	if (by->uid == REFUSED || hd_caller_may(by, what, ask, NULL))
+	if (by->uid == NOT_KNOWN || hd_caller_may(by, what, ask, NULL))
 		abort();
 	for (const struct hd_rest_route *r = hd_rest_routes; r->method && !known; r++) {
 		known = !strcmp(r->what, what);
