@@ -155,21 +155,9 @@ void hd_member_send_all(struct hd_member *m, const struct hd_msg *msg);
 struct hd_msg *hd_member_seal_msg(struct hd_member *m, const struct hd_msg_seal *seal);
 void hd_member_break(struct hd_member *m, uint32_t code, const char *why);
 void hd_member_exit(struct hd_member *m, uint32_t code, const char *why);
-/* to the coordinator */
-void hd_member_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion why);
-/* a view came in force: members that are not connected are suspected */
-void hd_member_watch(struct hd_member *m);
-/* Rule 11: its links are up; one of them was and is not any more; it waits no longer. */
-bool hd_member_all_up(const struct hd_member *m);
-bool hd_member_lost_any(const struct hd_member *m);
-void hd_member_end_wait(struct hd_member *m);
-void hd_member_say_synced(struct hd_member *m);
 /* the members are in it; for a worker that is or will be none */
 void hd_member_entered(struct hd_member *m, uint32_t epoch);
-void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
 void hd_member_sync_lost(struct hd_member *m);              /* says READY_TO_SYNC */
-/* it has no part in the next view, and is done with the present one */
-void hd_member_left(struct hd_member *m);
 void hd_member_fenced(struct hd_member *m, const char *why);
 bool hd_member_is_in(const struct hd_member *m, uint32_t worker);        /* of the view in force */
 /* all that fetch slots in this step have them */
@@ -179,6 +167,34 @@ static inline bool hd_member_is_partial(const struct hd_member *m)
 {
 	return hd_state_is_partial(m->config.buckets, m->config.copies);
 }
+
+/* member_peers.c; NULL: it is not known, or there is no room for it */
+struct hd_member_peer *hd_member_peer_of(struct hd_member *m, uint32_t worker);
+struct hd_member_peer *hd_member_peer_add(struct hd_member *m, uint32_t worker);
+void hd_member_connect(struct hd_member *m, const struct hd_member_peer *peer);
+void hd_member_on_peer(struct hd_member *m, const struct hd_msg_peer *msg);
+void hd_member_on_up(struct hd_member *m, uint32_t worker);
+void hd_member_on_lost(struct hd_member *m, uint32_t worker, enum hd_suspicion why);
+bool hd_member_is_up(const struct hd_member *m, uint32_t worker);
+/* to the coordinator */
+void hd_member_suspect(struct hd_member *m, uint32_t worker, enum hd_suspicion why);
+/* a view came in force: members that are not connected are suspected */
+void hd_member_watch(struct hd_member *m);
+/* Rule 11: its links are up; one of them was and is not any more; it waits no longer. */
+bool hd_member_all_up(const struct hd_member *m);
+bool hd_member_lost_any(const struct hd_member *m);
+void hd_member_end_wait(struct hd_member *m);
+void hd_member_say_synced(struct hd_member *m);
+/* its digests, to compare with those here */
+void hd_member_on_digests(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);
+void hd_member_compare(struct hd_member *m);
+void hd_member_diverged(struct hd_member *m, uint64_t next);      /* digests of step next - 1 differ */
+void hd_member_say_ready_to_sync(struct hd_member *m);
+void hd_member_leave(struct hd_member *m, bool gone);                /* says LEAVE */
+/* it has no part in the next view, and is done with the present one */
+void hd_member_left(struct hd_member *m);
+/* When this one would take over, were the coordinator lost now. */
+int64_t hd_member_take_over_at(const struct hd_member *m);
 
 /* member_step.c */
 /* begin, halt, finish: all that has become possible */
@@ -193,10 +209,6 @@ void hd_member_on_seal(struct hd_member *m, uint32_t from, const struct hd_msg *
 void hd_member_seal(struct hd_member *m, const struct hd_member_event *event);
 void hd_member_resay_seals(struct hd_member *m);
 void hd_member_say_vain(struct hd_member *m);        /* a new epoch is due; nothing, where none is */
-/* its digests, to compare with those here */
-void hd_member_on_digests(struct hd_member *m, uint32_t from, const struct hd_msg_seal *seal);
-void hd_member_compare(struct hd_member *m);
-void hd_member_diverged(struct hd_member *m, uint64_t next);      /* digests of step next - 1 differ */
 void hd_member_stepwork(struct hd_member *m, const struct hd_member_event *event);       /* FINAL .. FOLDED */
 void hd_member_done(struct hd_member *m);
 /* Parts of the state are changing: a fence waits for it. */
@@ -232,7 +244,6 @@ void hd_member_on_decide(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_on_fence(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_on_view(struct hd_member *m, const struct hd_msg *msg);
 void hd_member_say_prepared(struct hd_member *m);         /* when it is due */
-bool hd_member_is_up(const struct hd_member *m, uint32_t worker);
 void hd_member_prepared(struct hd_member *m, uint32_t epoch);
 void hd_member_unfit(struct hd_member *m, const struct hd_member_event *event);         /* rule 14 */
 /* Without its ranks no sum of a step is anywhere, so that all begin it again. */
