@@ -207,7 +207,10 @@ static void draw_moved(struct sim_world *s)
 	}
 }
 
-void sim_draw(struct sim_world *s, uint32_t only)
+static void quiet_from(struct sim_world *s, int64_t at) { s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns; }
+
+/* How large the job is, how long it runs and how many members it wants. */
+static void draw_job(struct sim_world *s)
 {
 	s->nvns = 1 + (uint32_t)sim_rnd(s, SIM_VNS);
 	s->nbuckets = 1 + (uint32_t)sim_rnd(s, SIM_BUCKETS);
@@ -233,12 +236,16 @@ void sim_draw(struct sim_world *s, uint32_t only)
 		draw_first(s);
 	for (uint32_t v = 0; v < s->nvns; v++)
 		s->full |= UINT64_C(1) << 4 * v;
+}
+
+static void draw_faults(struct sim_world *s, uint32_t only, int64_t span)
+{
 	uint32_t kinds[HD_SIM_NFAULTS], n = 0;
+
 	for (uint32_t f = 0; f < HD_SIM_NFAULTS; f++)
 		if (sim_rnd(s, 3) == 0 && only >> f & 1)
 			kinds[n++] = f;
 	uint64_t count = n ? sim_rnd(s, 12) : 0;
-	int64_t span = (int64_t)s->nsteps * s->step_ns + 2 * SIM_T;
 	for (uint64_t i = 0; i < count; i++) {
 		int64_t at = sim_rnd(s, 8) ? sim_between(s, 0, span) : 0;
 		/* close to the one before: failures during the reaction */
@@ -246,8 +253,13 @@ void sim_draw(struct sim_world *s, uint32_t only)
 			at = s->quiet_ns + sim_between(s, 0, 100 * SIM_MS);
 		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FAULT,
 			.what = kinds[sim_rnd(s, n)] });
-		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+		quiet_from(s, at);
 	}
+}
+
+/* What is asked for from outside: other workers, other shapes, links that flap, machines that go. */
+static void draw_changes(struct sim_world *s, int64_t span)
+{
 	for (uint64_t i = s->seed & HD_SIM_REPLACED ? 1 + sim_rnd(s, 6) : 0; i > 0; i--)
 		sim_push(s, (struct sim_world_event){ .at = sim_between(s, 0, span), .kind = EV_REPLACE,
 			.what = sim_rnd(s, 4) != 0 });
@@ -256,35 +268,40 @@ void sim_draw(struct sim_world *s, uint32_t only)
 		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_RESHAPE,
 			.what = (uint32_t)sim_rnd(s, SIM_SHAPES),
 			.end = sim_least(s) + (uint32_t)sim_rnd(s, 2) });
-		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+		quiet_from(s, at);
 	}
 	for (uint64_t i = s->seed & HD_SIM_FLAPPED ? 1 + sim_rnd(s, 8) : 0; i > 0; i--) {
 		int64_t at = sim_between(s, 2 * SIM_T, 4 * SIM_T + span);
 		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FLAP });
-		s->quiet_ns = at + 2 * SIM_T > s->quiet_ns ? at + 2 * SIM_T : s->quiet_ns;
+		quiet_from(s, at + 2 * SIM_T);
 	}
 	for (uint64_t i = s->seed & HD_SIM_LATE ? 1 + sim_rnd(s, 4) : 0; i > 0; i--) {
 		int64_t at = sim_between(s, 2 * SIM_T, span);
 		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_FAULT, .what = HD_SIM_DRAIN });
-		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+		quiet_from(s, at);
 	}
+}
+
+void sim_draw(struct sim_world *s, uint32_t only)
+{
+	draw_job(s);
+	const int64_t span = (int64_t)s->nsteps * s->step_ns + 2 * SIM_T;
+	draw_faults(s, only, span);
+	draw_changes(s, span);
 	s->digest_every = 1;
 	if (s->seed & HD_SIM_CORRUPT && !s->copies) {
 		s->digest_every += sim_rnd(s, 2) * sim_rnd(s, 5);
 		int64_t at = sim_between(s, 2 * SIM_T, span);
 		sim_push(s, (struct sim_world_event){ .at = at, .kind = EV_CORRUPT });
-		s->quiet_ns = at > s->quiet_ns ? at : s->quiet_ns;
+		quiet_from(s, at);
 	}
-	if (s->seed & HD_SIM_UNHEARD) {
-		int64_t until = sim_between(s, 0, span);
-		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
-	}
+	if (s->seed & HD_SIM_UNHEARD)
+		quiet_from(s, sim_between(s, 0, span));
 	if (s->seed & HD_SIM_GIVING_UP) {
 		s->gives_up_in = 2u << sim_rnd(s, 4);
 		/* some are long enough to see it end well */
 		s->nsteps += sim_rnd(s, 8) ? 0 : 400;
-		int64_t until = sim_between(s, 0, span);
-		s->quiet_ns = until > s->quiet_ns ? until : s->quiet_ns;
+		quiet_from(s, sim_between(s, 0, span));
 		sim_push(s, (struct sim_world_event){ .at = s->quiet_ns + 1, .kind = EV_ASK });
 	}
 	if (s->seed & HD_SIM_UNCHAINED)

@@ -23,85 +23,87 @@ static int admit(const struct sim_proc *p, const struct sim_packet *k)
 	return p->posted && p->posted_epoch == k->epoch && p->posted_step == k->step;
 }
 
+static void take_message(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k,
+	struct hd_member_event *ev)
+{
+	struct hd_msg msg;
+
+	hd_arena_reset(&s->scratch);
+	if (hd_msg_decode(&msg, k->msg_kind, k->bytes, k->len, &s->scratch, NULL)) {
+		sim_bad(s, "message", "%s cannot be read", hd_msg_name((enum hd_msg_kind)k->msg_kind));
+		return;
+	}
+	sim_hear(s, &s->proc[slot].heard, &msg);
+	ev->kind = HD_IN_MESSAGE;
+	ev->msg = &msg;
+	ev->worker = from_slot == SIM_CO ? HD_COORDINATOR : k->from;
+	sim_member(s, slot, ev);
+}
+
+static void take_root(struct sim_proc *p, const struct sim_packet *k)
+{
+	if (p->nroots >= SIM_ROOTS * SIM_BUCKETS)
+		return;
+	p->root[p->nroots].worker = k->from;
+	p->root[p->nroots].ordinal = k->ordinal;
+	p->root[p->nroots].bucket = k->bucket;
+	p->root[p->nroots++].val = k->val;
+}
+
+static void take_sum(struct sim_world *s, uint32_t slot, const struct sim_packet *k)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	sim_check_sum(s, p, k->step, k->bucket, k->val);
+	p->sum[k->bucket] = k->val;
+	p->sum_here[k->bucket] = true;
+	p->own_roots[k->bucket] = false;
+	sim_after(s, slot, TASK_SQUARED, sim_ms(s, 0, 5), false,
+		(struct sim_world_event){ .step = k->step, .bucket = k->bucket });
+}
+
+static void take_leaves(struct sim_world *s, struct sim_proc *p, const struct sim_packet *k)
+{
+	if (!sim_is_tag(s, k->val.tag, k->step))
+		sim_bad(s, "once", "table entries of another state from %u", k->from);
+	p->table[k->bucket] += k->val.units;
+}
+
+static void take_ratio(struct sim_world *s, struct sim_proc *p, const struct sim_packet *k)
+{
+	if (!sim_is_tag(s, k->val.tag, k->step))
+		sim_bad(s, "ratios", "worker %u is sent squares of another state by %u", p->id, k->from);
+	p->ratio_here[k->bucket] = true;
+}
+
+static void take_parm(struct sim_world *s, struct sim_proc *p, const struct sim_packet *k)
+{
+	if (hd_exchange_chained(hd_member_exchange(p->m), k->bucket))
+		sim_bad(s, "slots", "worker %u is sent bucket %u, which it makes", p->id, k->bucket);
+	p->parm_here[k->bucket] = true;
+	p->own_roots[k->bucket] = false;
+}
+
+/* What is of a step, the member hears of; what is of state, the world brings on by itself. */
 static void take(struct sim_world *s, uint32_t slot, uint32_t from_slot, const struct sim_packet *k)
 {
 	struct sim_proc *p = &s->proc[slot];
 	struct hd_member_event ev = { .epoch = k->epoch, .worker = k->from, .step = k->step, .pass = k->pass,
 		.ordinal = k->ordinal, .bucket = k->bucket };
-	struct hd_msg msg;
 
 	switch (k->kind) {
-	case SIM_SEND:
-		hd_arena_reset(&s->scratch);
-		if (hd_msg_decode(&msg, k->msg_kind, k->bytes, k->len, &s->scratch, NULL)) {
-			sim_bad(s, "message", "%s cannot be read",
-				hd_msg_name((enum hd_msg_kind)k->msg_kind));
-			return;
-		}
-		sim_hear(s, &p->heard, &msg);
-		ev.kind = HD_IN_MESSAGE;
-		ev.msg = &msg;
-		ev.worker = from_slot == SIM_CO ? HD_COORDINATOR : k->from;
-		sim_member(s, slot, &ev);
-		return;
-	case SIM_ROOT:
-		if (p->nroots < SIM_ROOTS * SIM_BUCKETS) {
-			p->root[p->nroots].worker = k->from;
-			p->root[p->nroots].ordinal = k->ordinal;
-			p->root[p->nroots].bucket = k->bucket;
-			p->root[p->nroots++].val = k->val;
-		}
-		ev.kind = HD_IN_ROOT;
-		break;
-	case SIM_SUM:
-		sim_check_sum(s, p, k->step, k->bucket, k->val);
-		p->sum[k->bucket] = k->val;
-		p->sum_here[k->bucket] = true;
-		p->own_roots[k->bucket] = false;
-		ev.kind = HD_IN_SUM;
-		sim_after(s, slot, TASK_SQUARED, sim_ms(s, 0, 5), false,
-			(struct sim_world_event){ .step = k->step, .bucket = k->bucket });
-		break;
-	case SIM_LEAVES:
-		if (!sim_is_tag(s, k->val.tag, k->step))
-			sim_bad(s, "once", "table entries of another state from %u", k->from);
-		p->table[k->bucket] += k->val.units;
-		ev.kind = HD_IN_LEAVES;
-		break;
-	case SIM_TABLE:
-		p->table_full = true;
-		ev.kind = HD_IN_TABLE;
-		break;
-	case SIM_NORM:
-		p->norm_here[k->bucket] = true;
-		ev.kind = HD_IN_NORM;
-		break;
-	case SIM_RATIO:
-		if (!sim_is_tag(s, k->val.tag, k->step))
-			sim_bad(s, "ratios", "worker %u is sent squares of another state by %u", p->id,
-				k->from);
-		p->ratio_here[k->bucket] = true;
-		ev.kind = HD_IN_RATIO;
-		break;
-	case SIM_PARM:
-		if (hd_exchange_chained(hd_member_exchange(p->m), k->bucket))
-			sim_bad(s, "slots", "worker %u is sent bucket %u, which it makes", p->id, k->bucket);
-		p->parm_here[k->bucket] = true;
-		p->own_roots[k->bucket] = false;
-		ev.kind = HD_IN_PARM;
-		break;
-	case SIM_ASK_SLOT:
-		sim_give_slot(s, slot, k);
-		return;
-	case SIM_SLOT:
-		sim_take_slot(s, slot, k);
-		return;
-	case SIM_SNAP:
-		sim_snap(s, slot, from_slot, k);
-		return;
-	case SIM_OVER:
-		sim_over(s, slot, k);
-		return;
+	case SIM_SEND:   take_message(s, slot, from_slot, k, &ev); return;
+	case SIM_ROOT:   take_root(p, k);         ev.kind = HD_IN_ROOT; break;
+	case SIM_SUM:    take_sum(s, slot, k);    ev.kind = HD_IN_SUM; break;
+	case SIM_LEAVES: take_leaves(s, p, k);    ev.kind = HD_IN_LEAVES; break;
+	case SIM_TABLE:  p->table_full = true;    ev.kind = HD_IN_TABLE; break;
+	case SIM_NORM:   p->norm_here[k->bucket] = true; ev.kind = HD_IN_NORM; break;
+	case SIM_RATIO:  take_ratio(s, p, k);     ev.kind = HD_IN_RATIO; break;
+	case SIM_PARM:   take_parm(s, p, k);      ev.kind = HD_IN_PARM; break;
+	case SIM_ASK_SLOT: sim_give_slot(s, slot, k); return;
+	case SIM_SLOT:   sim_take_slot(s, slot, k); return;
+	case SIM_SNAP:   sim_snap(s, slot, from_slot, k); return;
+	case SIM_OVER:   sim_over(s, slot, k); return;
 	case SIM_WANT:
 		p->asked[from_slot] = k->transfer;
 		sim_after(s, slot, TASK_FEED, 0, true, (struct sim_world_event){ .step = 0 });

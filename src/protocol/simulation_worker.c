@@ -340,8 +340,71 @@ static void prepare(struct sim_world *s, uint32_t slot, const struct hd_view *vi
 		(struct sim_world_event){ .number = view->epoch });
 }
 
+static void take_over(struct sim_world *s)
+{
+	if (!s->co)
+		sim_push(s, (struct sim_world_event){ .at = s->now + sim_ms(s, 10, 200),
+			.kind = EV_CO_START, .number = 1 });
+}
+
+static void enter(struct sim_world *s, uint32_t slot, uint32_t epoch)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (epoch <= p->epoch)
+		sim_bad(s, "epoch", "worker %u goes from epoch %u to %u", p->id, p->epoch, epoch);
+	if (hd_member_exchange(p->m)->table)
+		p->table_full = true;
+	if (sim_meets(s))
+		(void)has_met(s, slot, hd_member_exchange(p->m)->step, p->epoch);
+	p->epoch = epoch;
+}
+
+static void take_view(struct sim_world *s, struct sim_proc *p, const struct hd_view *view)
+{
+	check_prompt(s, p, view);
+	adopt(s, p, view);
+	s->result->heeded += p->unheard;
+	p->unheard = false;
+}
+
+static void at_boundary(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (!a->flag && p->saving && p->want) {
+		p->want = 0;
+		p->saving = false;
+		sim_after(s, slot, TASK_BOUNDARY, 0, true, (struct sim_world_event){ .step = a->step,
+			.number = p->transfer });
+	}
+	sim_after(s, slot, TASK_BOUNDARY,
+		a->flag && a->step % 5 == 0 ? sim_ms(s, 10, 100) : sim_ms(s, 0, 1), true,
+		(struct sim_world_event){ .step = a->step, .pass = a->flag, .bucket = a->final,
+		.number = p->transfer });
+}
+
+static void leave(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	sim_say(s, "worker %u exits with %u: %s", p->id, a->code, a->text);
+	p->code = a->code;
+	left(s, p);
+	sim_end(s, slot, true);
+}
+
+/* Another one is started in its place. */
+static void fenced(struct sim_world *s, uint32_t slot, const char *why)
+{
+	sim_say(s, "worker %u is fenced: %s", s->proc[slot].id, why);
+	sim_end(s, slot, true);
+	sim_start(s, sim_ms(s, 10, 200));
+}
+
 static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_action *a)
 {
+	const struct sim_world_event of_step = { .step = a->step };
 	struct sim_proc *p = &s->proc[slot];
 
 	if (HD_MEMBER_OF_EXCHANGE >> a->kind & 1 && hd_member_exchange(p->m)->step != a->step)
@@ -349,42 +412,26 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 			hd_member_action_name(a->kind),
 			(unsigned long long)a->step, (unsigned long long)hd_member_exchange(p->m)->step);
 	switch (a->kind) {
-	case HD_DO_SEND:      sim_send_msg(s, slot, a->worker == HD_COORDINATOR ? SIM_CO :
-		sim_slot(s, a->worker),
-		a->msg); break;
+	case HD_DO_SEND:
+		sim_send_msg(s, slot, a->worker == HD_COORDINATOR ? SIM_CO : sim_slot(s, a->worker), a->msg);
+		break;
 	case HD_DO_CONNECT:   sim_connect(s, slot, sim_slot(s, a->worker)); break;
 	case HD_DO_CALL:      sim_connect(s, slot, SIM_CO); break;
-	case HD_DO_TAKE_OVER:
-		if (!s->co)
-			sim_push(s, (struct sim_world_event){ .at = s->now + sim_ms(s, 10, 200),
-			.kind = EV_CO_START,
-				.number = 1 });
-		break;
+	case HD_DO_TAKE_OVER: take_over(s); break;
 	case HD_DO_ADMITTED:
 		p->id = a->worker;
 		sim_close(s, slot, SIM_CO, true);
 		break;
-	case HD_DO_WARM_UP:      sim_after(s, slot, TASK_WARM_UP, sim_ms(s, 10, 1500), true,
-		(struct sim_world_event){ .step = 0 }); break;
-	case HD_DO_SYNC:     sim_sync(s, slot, a); break;
-	case HD_DO_SEND_STATE:    sim_send_state(s, p, slot, a->worker, a->flag); break;
+	case HD_DO_WARM_UP:
+		sim_after(s, slot, TASK_WARM_UP, sim_ms(s, 10, 1500), true,
+			(struct sim_world_event){ .step = 0 });
+		break;
+	case HD_DO_SYNC:      sim_sync(s, slot, a); break;
+	case HD_DO_SEND_STATE: sim_send_state(s, p, slot, a->worker, a->flag); break;
 	case HD_DO_PREPARE:   prepare(s, slot, a->view); break;
 	case HD_DO_DECIDED:   decided(s, p, a->epoch); break;
-	case HD_DO_EPOCH:
-		if (a->epoch <= p->epoch)
-			sim_bad(s, "epoch", "worker %u goes from epoch %u to %u", p->id, p->epoch, a->epoch);
-		if (hd_member_exchange(p->m)->table)
-			p->table_full = true;
-		if (sim_meets(s))
-			(void)has_met(s, slot, hd_member_exchange(p->m)->step, p->epoch);
-		p->epoch = a->epoch;
-		break;
-	case HD_DO_ADOPT:
-		check_prompt(s, p, a->view);
-		adopt(s, p, a->view);
-		s->result->heeded += p->unheard;
-		p->unheard = false;
-		break;
+	case HD_DO_EPOCH:     enter(s, slot, a->epoch); break;
+	case HD_DO_ADOPT:     take_view(s, p, a->view); break;
 	case HD_DO_STOP:      sim_stop(s, slot, a->step); break;
 	case HD_DO_GO_ON:     sim_go_on(s, slot, a); break;
 	case HD_DO_BEGIN:     begin(s, slot, a, false); break;
@@ -402,37 +449,15 @@ static void perform(struct sim_world *s, uint32_t slot, const struct hd_member_a
 	case HD_DO_PARM:      sim_send_part(s, slot, a, SIM_PARM); break;
 	case HD_DO_RATIO:     sim_send_part(s, slot, a, SIM_RATIO); break;
 	case HD_DO_FETCH:     sim_want_slots(s, slot, a->step, false, a->flag); break;
-	case HD_DO_UPDATE:    sim_after(s, slot, TASK_UPDATE, sim_ms(s, 0, 10), true,
-		(struct sim_world_event){ .step = a->step }); break;
-	case HD_DO_FINISH:    sim_after(s, slot, TASK_FINISH, sim_ms(s, 1, 20), true,
-		(struct sim_world_event){ .step = a->step }); break;
-	case HD_DO_BOUNDARY:
-		if (!a->flag && p->saving && p->want) {
-			p->want = 0;
-			p->saving = false;
-			sim_after(s, slot, TASK_BOUNDARY, 0, true, (struct sim_world_event){ .step = a->step,
-				.number = p->transfer });
-		}
-		sim_after(s, slot, TASK_BOUNDARY,
-			a->flag && a->step % 5 == 0 ? sim_ms(s, 10, 100) : sim_ms(s, 0, 1), true,
-			(struct sim_world_event){ .step = a->step, .pass = a->flag, .bucket = a->final,
-			.number = p->transfer });
-		break;
+	case HD_DO_UPDATE:    sim_after(s, slot, TASK_UPDATE, sim_ms(s, 0, 10), true, of_step); break;
+	case HD_DO_FINISH:    sim_after(s, slot, TASK_FINISH, sim_ms(s, 1, 20), true, of_step); break;
+	case HD_DO_BOUNDARY:  at_boundary(s, slot, a); break;
 	case HD_DO_CANCEL:
 		p->run++;
 		p->ahead = 0;
 		break;
-	case HD_DO_EXIT:
-		sim_say(s, "worker %u exits with %u: %s", p->id, a->code, a->text);
-		p->code = a->code;
-		left(s, p);
-		sim_end(s, slot, true);
-		break;
-	case HD_DO_FENCED:
-		sim_say(s, "worker %u is fenced: %s", p->id, a->text);
-		sim_end(s, slot, true);
-		sim_start(s, sim_ms(s, 10, 200));
-		break;
+	case HD_DO_EXIT:      leave(s, slot, a); break;
+	case HD_DO_FENCED:    fenced(s, slot, a->text); break;
 	case HD_DO_NKINDS:    break;
 	}
 }
@@ -473,52 +498,101 @@ void sim_member(struct sim_world *s, uint32_t slot, const struct hd_member_event
 		sim_release_waiting(s, slot);
 }
 
-void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
+static void became_final(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
 {
 	struct sim_proc *p = &s->proc[slot];
-	bool of_step = ev->what == TASK_FINAL || ev->what == TASK_BROUGHT || ev->what == TASK_COMPUTED ||
-		ev->what == TASK_FOLDED || ev->what == TASK_SQUARED || ev->what == TASK_STOPPED ||
-		ev->what == TASK_STUCK || ev->what == TASK_EARLY;
 
-	if (!p->alive || p->gen != ev->gen || (of_step && p->run != ev->run))
+	if (p->version != ev->step)
 		return;
-	switch ((enum sim_task)ev->what) {
+	sim_final(s, p, ev->pass, ev->bucket);
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = ev->step,
+		.pass = ev->pass, .bucket = ev->bucket });
+}
+
+static void computed(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (p->version != ev->step || !may_end(s, slot, ev))
+		return;
+	for (uint32_t b = 0; b < s->nbuckets; b++)
+		sim_final(s, p, ev->pass, b);
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = ev->step,
+		.pass = ev->pass });
+}
+
+static void squared(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (p->version != ev->step || !p->sum_here[ev->bucket])
+		return;
+	p->squared[ev->bucket] = true;
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SQUARED, .step = ev->step,
+		.bucket = ev->bucket });
+}
+
+static void folded(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	p->sum_here[ev->bucket] = p->squared[ev->bucket] = true;
+	p->own_roots[ev->bucket] = false;
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step,
+		.bucket = ev->bucket });
+	sim_may_early(s, slot);
+}
+
+static void loaded(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
+{
+	struct sim_proc *p = &s->proc[slot];
+
+	if (p->synced_from != HD_NOBODY || hd_member_state(p->m) != HD_SYNCING)
+		return;
+	p->has_state = true;
+	p->version = ev->step;
+	p->tag = s->saved_tag[ev->step] ? s->saved_tag[ev->step] : sim_tag(s, ev->step);
+	if (p->tag != sim_tag(s, ev->step) && s->known && !s->escaped)
+		sim_bad(s, "corrupt", "worker %u loads an X_%llu that is wrong", p->id,
+			(unsigned long long)ev->step);
+	s->escaped |= p->tag != sim_tag(s, ev->step);
+	p->known_tag = p->tag;
+	for (uint32_t b = 0; b < s->nbuckets; b++) {
+		p->slot[b] = ev->step + 1;
+		p->bad[b] = p->bad_said[b] = 0;
+	}
+	sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = ev->step });
+}
+
+/* Tasks of a step: void when that is cancelled. */
+static bool is_of_step(enum sim_task task)
+{
+	const uint32_t of_step = 1u << TASK_FINAL | 1u << TASK_BROUGHT | 1u << TASK_COMPUTED |
+		1u << TASK_FOLDED | 1u << TASK_SQUARED | 1u << TASK_STOPPED | 1u << TASK_STUCK |
+		1u << TASK_EARLY;
+
+	return of_step >> task & 1;
+}
+
+void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *ev)
+{
+	const enum sim_task task = (enum sim_task)ev->what;
+	struct sim_proc *p = &s->proc[slot];
+
+	if (!p->alive || p->gen != ev->gen || (is_of_step(task) && p->run != ev->run))
+		return;
+	switch (task) {
 	case TASK_WARM_UP:
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_WARMED_UP });
 		break;
-	case TASK_FINAL:
-		if (p->version != ev->step)
-			break;
-		sim_final(s, p, ev->pass, ev->bucket);
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FINAL, .step = ev->step,
-			.pass = ev->pass, .bucket = ev->bucket });
-		break;
+	case TASK_FINAL:      became_final(s, slot, ev); break;
 	case TASK_BROUGHT:
 		p->brought = ev->step + 1;
 		p->brought_epoch = (uint32_t)ev->number;
 		break;
-	case TASK_COMPUTED:
-		if (p->version != ev->step || !may_end(s, slot, ev))
-			break;
-		for (uint32_t b = 0; b < s->nbuckets; b++)
-			sim_final(s, p, ev->pass, b);
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = ev->step,
-			.pass = ev->pass });
-		break;
-	case TASK_SQUARED:
-		if (p->version != ev->step || !p->sum_here[ev->bucket])
-			break;
-		p->squared[ev->bucket] = true;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SQUARED, .step = ev->step,
-			.bucket = ev->bucket });
-		break;
-	case TASK_FOLDED:
-		p->sum_here[ev->bucket] = p->squared[ev->bucket] = true;
-		p->own_roots[ev->bucket] = false;
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = ev->step,
-			.bucket = ev->bucket });
-		sim_may_early(s, slot);
-		break;
+	case TASK_COMPUTED:   computed(s, slot, ev); break;
+	case TASK_SQUARED:    squared(s, slot, ev); break;
+	case TASK_FOLDED:     folded(s, slot, ev); break;
 	case TASK_EARLY:      sim_new_early(s, slot, ev->step, ev->bucket); break;
 	case TASK_STOPPED:    sim_stand(s, slot, ev->step); break;
 	case TASK_STUCK:
@@ -536,22 +610,6 @@ void sim_task(struct sim_world *s, uint32_t slot, const struct sim_world_event *
 		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_PREPARED,
 			.epoch = (uint32_t)ev->number });
 		break;
-	case TASK_LOADED:
-		if (p->synced_from != HD_NOBODY || hd_member_state(p->m) != HD_SYNCING)
-			break;
-		p->has_state = true;
-		p->version = ev->step;
-		p->tag = s->saved_tag[ev->step] ? s->saved_tag[ev->step] : sim_tag(s, ev->step);
-		if (p->tag != sim_tag(s, ev->step) && s->known && !s->escaped)
-			sim_bad(s, "corrupt", "worker %u loads an X_%llu that is wrong", p->id,
-				(unsigned long long)ev->step);
-		s->escaped |= p->tag != sim_tag(s, ev->step);
-		p->known_tag = p->tag;
-		for (uint32_t b = 0; b < s->nbuckets; b++) {
-			p->slot[b] = ev->step + 1;
-			p->bad[b] = p->bad_said[b] = 0;
-		}
-		sim_member(s, slot, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = ev->step });
-		break;
+	case TASK_LOADED:     loaded(s, slot, ev); break;
 	}
 }
