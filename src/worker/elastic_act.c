@@ -662,92 +662,100 @@ static void unfit(struct hd_elastic *e, const struct hd_command_done *done)
 		.epoch = done->command.view->epoch, .text = e->unfit_why.text });
 }
 
+/* A command after which the machine hears of one thing of its step alone. */
+static void step_event(struct hd_elastic *e, enum hd_member_event_kind kind, const struct hd_command *d)
+{
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = kind, .step = d->step, .bucket = d->bucket });
+}
+
+static void finished(struct hd_elastic *e, const struct hd_command_done *done)
+{
+	struct hd_step_news *news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
+
+	*news = news_of(done);
+	sent_since(e, news);
+	e->step_took_ns = (int64_t)done->took_ns;
+	hd_elastic_spent_say(e, done->command.step);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = done->command.step,
+		.news = news, .sum_digest = done->sum_digest, .state_digest = done->state_digest,
+		.held = done->held });
+}
+
+static void at_boundary(struct hd_elastic *e, const struct hd_command_done *done)
+{
+	const struct hd_command *d = &done->command;
+
+	if (done->lacks) {
+		hd_elastic_slots_gather(e, d);
+		return;
+	}
+	if (d->gathered)
+		hd_elastic_slots_saved(e);
+	hd_elastic_answer(e);
+	hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step,
+		.halt = done->halt });
+}
+
+static void restored(struct hd_elastic *e, const struct hd_command_done *done)
+{
+	if (done->rejoin)
+		e->leaving = e->fenced = true;
+	else
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SYNCED, .step = done->step });
+}
+
+static void begun(struct hd_elastic *e, const struct hd_command_done *done)
+{
+	assert(e->begins_open > 0);
+	e->begins_open--;
+	if (done->unfit) {
+		unfit(e, done);
+		return;
+	}
+	if (done->stuck && done->command.round == e->round) {
+		e->open_pending = false;
+		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_STUCK,
+			.step = done->command.step });
+		return;
+	}
+	/* of several the last has the view in force */
+	if (e->open_pending && !e->begins_open) {
+		e->open_pending = false;
+		open_exchange(e);
+	}
+}
+
 static void became(struct hd_elastic *e, const struct hd_command_done *done)
 {
 	const struct hd_command *d = &done->command;
-	struct hd_step_news *news;
 
 	switch (d->kind) {
 	case HD_COMMAND_PREPARE:
-		if (done->unfit) {
+		if (done->unfit)
 			unfit(e, done);
-			break;
-		}
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED,
-			.epoch = d->view->epoch });
+		else
+			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_PREPARED,
+				.epoch = d->view->epoch });
 		break;
 	case HD_COMMAND_COMPUTE:
 		if (d->round == e->round)
 			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_COMPUTED, .step = d->step,
 				.pass = d->pass });
 		break;
-	case HD_COMMAND_FOLD:
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_FOLDED, .step = d->step,
-			.bucket = d->bucket });
-		break;
-	case HD_COMMAND_ARRIVED:
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SQUARED, .step = d->step,
-			.bucket = d->bucket });
-		break;
-	case HD_COMMAND_FINISH:
-		news = &e->news[e->nnews++ % HD_ELASTIC_NEWS];
-		*news = news_of(done);
-		sent_since(e, news);
-		e->step_took_ns = (int64_t)done->took_ns;
-		hd_elastic_spent_say(e, d->step);
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED, .step = d->step,
-			.news = news, .sum_digest = done->sum_digest,
-			.state_digest = done->state_digest, .held = done->held });
-		break;
+	case HD_COMMAND_FOLD:     step_event(e, HD_IN_FOLDED, d); break;
+	case HD_COMMAND_ARRIVED:  step_event(e, HD_IN_SQUARED, d); break;
+	case HD_COMMAND_FINISH:   finished(e, done); break;
 	case HD_COMMAND_UPDATE:
 		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_UPDATED_OWN, .step = d->step });
 		break;
-	case HD_COMMAND_BOUNDARY:
-		if (done->lacks) {
-			hd_elastic_slots_gather(e, d);
-			break;
-		}
-		if (d->gathered)
-			hd_elastic_slots_saved(e);
-		hd_elastic_answer(e);
-		hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_READY, .step = d->step,
-			.halt = done->halt });
-		break;
-	case HD_COMMAND_RESTORE:
-		if (done->rejoin)
-			e->leaving = e->fenced = true;
-		else
-			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_SYNCED,
-				.step = done->step });
-		break;
-	case HD_COMMAND_CHUNK:
-		hd_elastic_chunk_done(e, done);
-		break;
-	case HD_COMMAND_TRANSFER:
-		hd_elastic_transfer_done(e, done);
-		break;
-	case HD_COMMAND_STOP: hd_elastic_stopped(e, d); break;
-	case HD_COMMAND_BEGIN: case HD_COMMAND_REST:
-		assert(e->begins_open > 0);
-		e->begins_open--;
-		if (done->unfit) {
-			unfit(e, done);
-			break;
-		}
-		if (done->stuck && d->round == e->round) {
-			e->open_pending = false;
-			hd_elastic_feed(e, &(struct hd_member_event){ .kind = HD_IN_STUCK, .step = d->step });
-			break;
-		}
-		/* of several the last has the view in force */
-		if (e->open_pending && !e->begins_open) {
-			e->open_pending = false;
-			open_exchange(e);
-		}
-		break;
-	case HD_COMMAND_METRICS: case HD_COMMAND_READABLE:
-	case HD_COMMAND_CANCEL: case HD_COMMAND_RECORD: case HD_COMMAND_QUIT:
-		case HD_COMMAND_NKINDS:
+	case HD_COMMAND_BOUNDARY: at_boundary(e, done); break;
+	case HD_COMMAND_RESTORE:  restored(e, done); break;
+	case HD_COMMAND_CHUNK:    hd_elastic_chunk_done(e, done); break;
+	case HD_COMMAND_TRANSFER: hd_elastic_transfer_done(e, done); break;
+	case HD_COMMAND_STOP:     hd_elastic_stopped(e, d); break;
+	case HD_COMMAND_BEGIN: case HD_COMMAND_REST: begun(e, done); break;
+	case HD_COMMAND_METRICS: case HD_COMMAND_READABLE: case HD_COMMAND_CANCEL: case HD_COMMAND_RECORD:
+	case HD_COMMAND_QUIT: case HD_COMMAND_NKINDS:
 		break;                    /* what follows is queued behind them */
 	}
 }
