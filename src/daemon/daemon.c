@@ -518,6 +518,54 @@ static void serve(struct hd_daemon *d)
 	}
 }
 
+/* What is on the disk, and the machine that goes on from there. */
+static enum hd_err take_up(struct hd_daemon *d, struct hd_diag *diag)
+{
+	static enum hd_err (*const step[])(struct hd_daemon *d, struct hd_diag *diag) = { open_folder,
+		daemon_open_users, daemon_open_partitions, open_store, daemon_find_runs, find_policy,
+		make_first };
+	enum hd_err err = HD_OK;
+
+	for (size_t i = 0; i < sizeof step / sizeof *step && !err; i++)
+		err = step[i](d, diag);
+	return err;
+}
+
+/* nopen: frontends that are open, also where it fails. */
+static enum hd_err begin(struct hd_daemon *d, uint32_t *nopen, struct hd_diag *diag)
+{
+	enum hd_err err = hd_renewer_create(&d->renewer, d->clock, diag);
+
+	if (!err)
+		err = hd_loop_init(&d->loop, d->clock, diag);
+	if (err)
+		return err;
+	open_log(d);
+	begin_pools(d);
+	err = open_frontends(d, nopen, diag);
+	if (err)
+		return err;
+	watch_leased(d);
+	err = find_out(d, diag);
+	return !err && d->devices->open ? d->devices->open(d, diag) : err;
+}
+
+static void release(struct hd_daemon *d)
+{
+	(void)!hd_lines_close(&d->log_lines, NULL);
+	hd_renewer_destroy(d->renewer);
+	hd_dispatch_destroy(d->dispatch);
+	hd_jobs_close(d->jobs);
+	hd_arena_finish(&d->log_arena);
+	hd_arena_finish(&d->scratch);
+	if (d->devices->close)
+		d->devices->close(d);
+	hd_free(d->watch);
+	hd_free(d->fleet);
+	daemon_close_users(d);
+	daemon_close_partitions(d);
+}
+
 enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct hd_diag *diag)
 {
 	struct hd_daemon *d = hd_alloc(sizeof *d);
@@ -538,37 +586,11 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	d->fleet = hd_alloc(sizeof *d->fleet);
 	if (d->fleet)
 		hd_fleet_init(d->fleet);
-	enum hd_err err = d->fleet ? open_folder(d, diag) : hd_fail(diag, HD_E_NOMEM,
+	enum hd_err err = d->fleet ? take_up(d, diag) : hd_fail(diag, HD_E_NOMEM,
 		"no memory for a scheduler");
-	if (!err)
-		err = daemon_open_users(d, diag);
-	if (!err)
-		err = daemon_open_partitions(d, diag);
-	if (!err)
-		err = open_store(d, diag);
-	if (!err)
-		err = daemon_find_runs(d, diag);
-	if (!err)
-		err = find_policy(d, diag);
-	if (!err)
-		err = make_first(d, diag);
 	const bool on = !err && !spec->trial;
 	if (on)
-		err = hd_renewer_create(&d->renewer, spec->clock, diag);
-	if (on && !err)
-		err = hd_loop_init(&d->loop, spec->clock, diag);
-	if (on && !err) {
-		open_log(d);
-		begin_pools(d);
-	}
-	if (on && !err)
-		err = open_frontends(d, &nopen, diag);
-	if (on && !err) {
-		watch_leased(d);
-		err = find_out(d, diag);
-	}
-	if (on && !err && d->devices->open)
-		err = d->devices->open(d, diag);
+		err = begin(d, &nopen, diag);
 	if (on && !err) {
 		(void)HD_FAILPOINT(DAEMON_OPEN);
 		daemon_take_out(d);
@@ -579,22 +601,11 @@ enum hd_err hd_daemon(const struct hd_daemon_spec *spec, bool *lives_on, struct 
 	}
 	for (uint32_t i = 0; i < nopen; i++)
 		spec->frontend[i].ops->close(spec->frontend[i].self);
-	bool alone = daemon_end_policies(d);
+	const bool alone = daemon_end_policies(d);
 	*lives_on = !alone;
 	if (alone)
 		hd_loop_finish(&d->loop);
-	(void)!hd_lines_close(&d->log_lines, NULL);
-	hd_renewer_destroy(d->renewer);
-	hd_dispatch_destroy(d->dispatch);
-	hd_jobs_close(d->jobs);
-	hd_arena_finish(&d->log_arena);
-	hd_arena_finish(&d->scratch);
-	if (d->devices->close)
-		d->devices->close(d);
-	hd_free(d->watch);
-	hd_free(d->fleet);
-	daemon_close_users(d);
-	daemon_close_partitions(d);
+	release(d);
 	/* else a thread will wake the loop; the process ends, and it with it */
 	if (alone)
 		hd_free(d);
