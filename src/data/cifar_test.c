@@ -2,9 +2,8 @@
 
 #include <stdlib.h>
 
-#include "tests/data_files.h"
+#include "tests/data_disk.h"
 
-static struct hd_fs_sim sim;
 enum { N = 3, CAP = 4 * (2 + HD_CIFAR_IMAGE) + 64 };
 
 static uint8_t pixel(uint32_t file, uint32_t i, uint32_t j) { return (uint8_t)(file * 83 + i * 29 + j * 7); }
@@ -45,13 +44,6 @@ static int set_up(void **state)
 		put_records(path, k, 1, k == 3 ? 1 : N);
 	}
 	put_records("hundred/train.bin", 7, 2, N);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
 	return 0;
 }
 

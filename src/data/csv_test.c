@@ -3,24 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tests/data_files.h"
-
-static struct hd_fs_sim sim;
-
-static int set_up(void **state)
-{
-	(void)state;
-	hd_fs_sim_init(&sim);
-	put_folder(&sim.fs, "d");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
-	return 0;
-}
+#include "tests/data_disk.h"
 
 static struct hd_data_spec spec_of(void) { return (struct hd_data_spec){ .kind = "csv", .path = "d/t.csv",
 	.train = 1, .seed = 7 }; }
@@ -298,14 +281,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields_are_those_of_the_rfc),
 		cmocka_unit_test(a_field_has_a_limit),
-		cmocka_unit_test_setup_teardown(a_table_is_numbers_and_a_label, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(columns_and_label_are_chosen_by_name, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_loss_on_numbers_gets_numbers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_wrong_is_named_by_line_and_column, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_text_is_its_bytes_then_pads_and_long_ones_are_cut, set_up,
-		tear_down),
-		cmocka_unit_test_setup_teardown(columns_of_token_numbers_are_a_sample_too, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(files_of_one_table_have_one_header, set_up, tear_down),
+		ON_DISK(a_table_is_numbers_and_a_label),
+		ON_DISK(columns_and_label_are_chosen_by_name),
+		ON_DISK(a_loss_on_numbers_gets_numbers),
+		ON_DISK(what_is_wrong_is_named_by_line_and_column),
+		ON_DISK(a_text_is_its_bytes_then_pads_and_long_ones_are_cut),
+		ON_DISK(columns_of_token_numbers_are_a_sample_too),
+		ON_DISK(files_of_one_table_have_one_header),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

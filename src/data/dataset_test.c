@@ -3,12 +3,9 @@
 #include <math.h>
 
 #include "data/reader_int.h"
-#include "tests/data_files.h"
-
-static struct hd_fs_sim sim;
+#include "tests/data_disk.h"
 
 static int set_up(void **state) { (void)state; hd_fs_sim_init(&sim); return 0; }
-static int tear_down(void **state) { (void)state; hd_fs_sim_finish(&sim); return 0; }
 
 static void every_row_is_found_by_its_name_and_says_what_it_is(void **state)
 {

@@ -2,24 +2,7 @@
 
 #include <stdlib.h>
 
-#include "tests/data_files.h"
-
-static struct hd_fs_sim sim;
-
-static int set_up(void **state)
-{
-	(void)state;
-	hd_fs_sim_init(&sim);
-	put_folder(&sim.fs, "d");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
-	return 0;
-}
+#include "tests/data_disk.h"
 
 /* All documents, batches parted by '/', as "text.line:bytes|"; or the message. */
 static const char *documents_of(const char *const *texts, uint32_t n, bool lines, const char *field,
@@ -162,12 +145,11 @@ static void rows_of_parquet_are_documents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_document_is_a_text_or_a_line, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_batch_has_as_many_as_fit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_line_may_be_longer_than_what_is_read_at_once, set_up,
-		tear_down),
-		cmocka_unit_test_setup_teardown(a_file_that_is_gone_is_named, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(rows_of_parquet_are_documents, set_up, tear_down),
+		ON_DISK(a_document_is_a_text_or_a_line),
+		ON_DISK(a_batch_has_as_many_as_fit),
+		ON_DISK(a_line_may_be_longer_than_what_is_read_at_once),
+		ON_DISK(a_file_that_is_gone_is_named),
+		ON_DISK(rows_of_parquet_are_documents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

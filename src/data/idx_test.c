@@ -2,9 +2,8 @@
 
 #include <stdlib.h>
 
-#include "tests/data_files.h"
+#include "tests/data_disk.h"
 
-static struct hd_fs_sim sim;
 enum { N = 40, H = 5, W = 3, CAP = 4096 };
 
 static uint8_t pixel(size_t i) { return (uint8_t)(i * 37); }
@@ -23,13 +22,6 @@ static int set_up(void **state)
 	put_folder(&sim.fs, "set");
 	put_idx("set/train-images-idx3-ubyte", 3, (uint32_t[]){ N, H, W }, pixel);
 	put_idx("set/train-labels-idx1-ubyte", 1, (uint32_t[]){ N }, label);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
 	return 0;
 }
 

@@ -3,24 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "tests/data_files.h"
-
-static struct hd_fs_sim sim;
-
-static int set_up(void **state)
-{
-	(void)state;
-	hd_fs_sim_init(&sim);
-	put_folder(&sim.fs, "d");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
-	return 0;
-}
+#include "tests/data_disk.h"
 
 static struct hd_data_spec spec_of(void) { return (struct hd_data_spec){ .kind = "jsonl", .path = "d/t.jsonl",
 	.train = 1, .pad = -1, .seed = 7 }; }
@@ -356,15 +339,13 @@ int main(void)
 		cmocka_unit_test(cells_are_numbers_texts_and_lists),
 		cmocka_unit_test(a_path_goes_into_objects),
 		cmocka_unit_test(what_is_malformed_is_named_by_line_and_byte),
-		cmocka_unit_test_setup_teardown(rows_are_numbers_and_a_class, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_set_is_the_same_in_files_and_gzipped, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(texts_are_bytes_with_a_class_or_a_next_one, set_up,
-		tear_down),
-		cmocka_unit_test_setup_teardown(tokens_may_have_labels_of_their_own, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(one_of_many_members_is_found, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(targets_are_numbers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused_with_its_place, set_up,
-		tear_down),
+		ON_DISK(rows_are_numbers_and_a_class),
+		ON_DISK(a_set_is_the_same_in_files_and_gzipped),
+		ON_DISK(texts_are_bytes_with_a_class_or_a_next_one),
+		ON_DISK(tokens_may_have_labels_of_their_own),
+		ON_DISK(one_of_many_members_is_found),
+		ON_DISK(targets_are_numbers),
+		ON_DISK(what_does_not_fit_is_refused_with_its_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,11 @@
 #include "data/named.h"
 
 #include "data/augment.h"
-#include "tests/data_files.h"
+#include "tests/data_disk.h"
 
 /* What a sample of the set must be is written down here; the reader and the rules make it. */
 
 enum { T = 4, N = 3 };
-
-static struct hd_fs_sim sim;
 
 #define DICT(descr, shape) "{'descr': '" descr "', 'fortran_order': False, 'shape': " shape ", }          \n"
 
@@ -30,13 +28,6 @@ static int set_up(void **state)
 	put_npy("set/x.npy", DICT("<i8", "(3, 4)"), tokens, sizeof tokens);
 	put_npy("set/y.npy", DICT("<i8", "(3, 4)"), labels, sizeof labels);
 	put_npy("set/attention_mask.npy", DICT("|b1", "(3, 4)"), mask, sizeof mask);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
 	return 0;
 }
 

@@ -2,22 +2,13 @@
 
 #include <stdlib.h>
 
-#include "tests/data_files.h"
-
-static struct hd_fs_sim sim;
+#include "tests/data_disk.h"
 
 static int set_up(void **state)
 {
 	(void)state;
 	hd_fs_sim_init(&sim);
 	put_folder(&sim.fs, "set");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
 	return 0;
 }
 

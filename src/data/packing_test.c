@@ -4,7 +4,7 @@
 
 #include "base/philox.h"
 #include "data/augment.h"
-#include "tests/data_files.h"
+#include "tests/data_disk.h"
 
 enum { DOCUMENTS = 40, PIECES = 400 };
 
@@ -128,23 +128,6 @@ static void pieces_stand_where_a_plain_scan_puts_them(void **state)
 }
 
 /* ---- the set ---- */
-
-static struct hd_fs_sim sim;
-
-static int set_up(void **state)
-{
-	(void)state;
-	hd_fs_sim_init(&sim);
-	put_folder(&sim.fs, "d");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
-	return 0;
-}
 
 static uint16_t token_of(uint32_t i) { return (uint16_t)(i + 10); }
 
@@ -283,11 +266,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_stand_where_a_plain_scan_puts_them),
-		cmocka_unit_test_setup_teardown(no_label_crosses_a_document, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(positions_begin_again_and_fillers_are_hidden, set_up,
-		tear_down),
-		cmocka_unit_test_setup_teardown(several_files_have_boundaries_each, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(boundaries_that_are_none_are_refused, set_up, tear_down),
+		ON_DISK(no_label_crosses_a_document),
+		ON_DISK(positions_begin_again_and_fillers_are_hidden),
+		ON_DISK(several_files_have_boundaries_each),
+		ON_DISK(boundaries_that_are_none_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

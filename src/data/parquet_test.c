@@ -3,28 +3,12 @@
 #include <stdlib.h>
 
 #include "data/parquet/page_int.h"
-#include "tests/data_files.h"
+#include "tests/data_disk.h"
 
 /* Files of tests/data/rows were written by pyarrow (tests/torch/rows.py --fixtures): three rows, two row
  * groups. */
 
-static struct hd_fs_sim sim;
 static uint8_t file_bytes[1 << 14];
-
-static int set_up(void **state)
-{
-	(void)state;
-	hd_fs_sim_init(&sim);
-	put_folder(&sim.fs, "d");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
-	return 0;
-}
 
 static size_t load(const char *name)
 {
@@ -328,15 +312,14 @@ static void differences_are_added_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(numbers_of_all_types_are_read_in_all_packings, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(lists_have_extents_and_texts_their_bytes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_not_read_is_named, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_damaged_file_is_an_error_or_the_same, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(two_files_are_one_set, set_up, tear_down),
+		ON_DISK(numbers_of_all_types_are_read_in_all_packings),
+		ON_DISK(lists_have_extents_and_texts_their_bytes),
+		ON_DISK(what_is_not_read_is_named),
+		ON_DISK(a_damaged_file_is_an_error_or_the_same),
+		ON_DISK(two_files_are_one_set),
 		cmocka_unit_test(a_page_with_levels_beyond_its_end_is_damaged),
 		cmocka_unit_test(a_count_of_rows_below_zero_is_damaged),
-		cmocka_unit_test_setup_teardown(one_of_many_columns_is_found, set_up, tear_down),
+		ON_DISK(one_of_many_columns_is_found),
 		cmocka_unit_test(runs_and_packed_groups_are_mixed),
 		cmocka_unit_test(differences_are_added_up),
 	};

@@ -1,9 +1,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tests/data_files.h"
-
-static struct hd_fs_sim sim;            /* stays empty: nothing may be opened */
+#include "tests/data_disk.h"
 
 static struct hd_data_spec image_spec(uint64_t seed)
 {
@@ -18,8 +16,8 @@ static struct hd_data_spec token_spec(uint64_t seed)
 		.context = 64, .rank = 1, .dim = { 64 }, .count = 200 };
 }
 
+/* The disk stays empty: nothing may be opened. */
 static int set_up(void **state) { (void)state; hd_fs_sim_init(&sim); return 0; }
-static int tear_down(void **state) { (void)state; hd_fs_sim_finish(&sim); return 0; }
 
 static void fields_and_splits_are_as_asked(void **state)
 {

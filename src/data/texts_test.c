@@ -1,11 +1,9 @@
 #include "data/texts.h"
 
 #include "data/augment.h"
-#include "tests/data_files.h"
+#include "tests/data_disk.h"
 
 enum { T = 6 };
-
-static struct hd_fs_sim sim;
 
 #define TOKENIZER(padding) \
 	"{\"version\":\"1.0\",\"truncation\":null,\"padding\":" padding ",\"added_tokens\":[]," \
@@ -26,13 +24,6 @@ static int set_up(void **state)
 		"\"label\":0}\n{\"p\":\"c a b c a b\",\"q\":\"a\",\"label\":1}\n");
 	put_text(&sim.fs, "tok.json", TOKENIZER("null"));
 	put_text(&sim.fs, "left.json", TOKENIZER(LEFT));
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	hd_fs_sim_finish(&sim);
 	return 0;
 }
 
