@@ -275,27 +275,34 @@ static const struct hd_published_key of_neox[] = {
 static const struct hd_published_head heads_of_neox[] = { { "GPTNeoXForCausalLM", NULL },
 	{ "GPTNeoXModel", NULL }, { 0 } };
 
+/* Encoders, of the size of a "base" model where a file does not say it. */
+#define ENCODER_KEYS \
+	{ .name = "architectures", .take = hd_take_architectures }, \
+	{ .name = "num_hidden_layers", .take = hd_take_arg, .what = "layers", .standard = "12" }, \
+	{ .name = "hidden_size", .take = hd_take_arg, .what = "width", .standard = "768" }, \
+	{ .name = "num_attention_heads", .take = hd_take_arg, .what = "heads", .standard = "12" }, \
+	{ .name = "intermediate_size", .take = hd_take_arg, .what = "hidden", .standard = "3072" }
+#define CLASS_AND_DROPOUT_KEYS \
+	{ .name = "id2label", .take = hd_take_classes, .what = "classes" }, \
+	{ .name = "num_labels", .take = hd_take_classes, .what = "classes" }, \
+	{ .name = "_num_labels", .take = hd_take_classes, .what = "classes" }, \
+	{ .name = "hidden_dropout_prob", .take = hd_take_arg, .what = "dropout", .standard = "0.1" }, \
+	{ .name = "classifier_dropout", .take = hd_take_like, .what = "hidden_dropout_prob" }, \
+	{ .name = "attention_probs_dropout_prob", .take = hd_take_note, .what = "0", .standard = "0.1" }
+#define TEXT_ENCODER_KEYS \
+	{ .name = "position_embedding_type", .take = hd_take_must, .what = "absolute" }, \
+	{ .name = "is_decoder", .take = hd_take_must, .what = "false" }, \
+	{ .name = "tie_word_embeddings", .take = hd_take_tied_head, .what = "true" }
 static const struct hd_published_key of_bert[] = {
-	{ .name = "architectures", .take = hd_take_architectures },
-	{ .name = "num_hidden_layers", .take = hd_take_arg, .what = "layers", .standard = "12" },
-	{ .name = "hidden_size", .take = hd_take_arg, .what = "width", .standard = "768" },
-	{ .name = "num_attention_heads", .take = hd_take_arg, .what = "heads", .standard = "12" },
-	{ .name = "intermediate_size", .take = hd_take_arg, .what = "hidden", .standard = "3072" },
+	ENCODER_KEYS,
 	{ .name = "max_position_embeddings", .take = hd_take_arg, .what = "context", .standard = "512" },
 	{ .name = "vocab_size", .take = hd_take_arg, .what = "vocab", .standard = "30522" },
 	{ .name = "type_vocab_size", .take = hd_take_arg, .what = "types", .standard = "2" },
 	{ .name = "pad_token_id", .take = hd_take_arg, .what = "pad", .standard = "0", .null = "-1" },
 	{ .name = "layer_norm_eps", .take = hd_take_arg, .what = "eps", .standard = "1e-12" },
-	{ .name = "id2label", .take = hd_take_classes, .what = "classes" },
-	{ .name = "num_labels", .take = hd_take_classes, .what = "classes" },
-	{ .name = "_num_labels", .take = hd_take_classes, .what = "classes" },
-	{ .name = "hidden_dropout_prob", .take = hd_take_arg, .what = "dropout", .standard = "0.1" },
-	{ .name = "classifier_dropout", .take = hd_take_like, .what = "hidden_dropout_prob" },
-	{ .name = "attention_probs_dropout_prob", .take = hd_take_note, .what = "0", .standard = "0.1" },
+	CLASS_AND_DROPOUT_KEYS,
 	{ .name = "hidden_act", .take = hd_take_word, .what = ALL_ACTS },
-	{ .name = "position_embedding_type", .take = hd_take_must, .what = "absolute" },
-	{ .name = "is_decoder", .take = hd_take_must, .what = "false" },
-	{ .name = "tie_word_embeddings", .take = hd_take_tied_head, .what = "true" },
+	TEXT_ENCODER_KEYS,
 	ANY("directionality"), ANY("pooler_fc_size"),
 	ANY("pooler_num_attention_heads"), ANY("pooler_num_fc_layers"),
 	ANY("pooler_size_per_head"), ANY("pooler_type"),
@@ -306,37 +313,22 @@ static const struct hd_published_head heads_of_bert[] = { { "BertForMaskedLM", "
 
 /* Positions: max_position_embeddings counts the rows of pads, too. */
 static const struct hd_published_key of_roberta[] = {
-	{ .name = "architectures", .take = hd_take_architectures },
-	{ .name = "num_hidden_layers", .take = hd_take_arg, .what = "layers", .standard = "12" },
-	{ .name = "hidden_size", .take = hd_take_arg, .what = "width", .standard = "768" },
-	{ .name = "num_attention_heads", .take = hd_take_arg, .what = "heads", .standard = "12" },
-	{ .name = "intermediate_size", .take = hd_take_arg, .what = "hidden", .standard = "3072" },
+	ENCODER_KEYS,
 	{ .name = "pad_token_id", .take = hd_take_pad, .what = "pad", .standard = "1" },
 	{ .name = "max_position_embeddings", .take = hd_take_places, .what = "positions", .standard = "512" },
 	{ .name = "vocab_size", .take = hd_take_arg, .what = "vocab", .standard = "50265" },
 	{ .name = "type_vocab_size", .take = hd_take_arg, .what = "types", .standard = "2" },
 	{ .name = "layer_norm_eps", .take = hd_take_arg, .what = "eps", .standard = "1e-12" },
-	{ .name = "id2label", .take = hd_take_classes, .what = "classes" },
-	{ .name = "num_labels", .take = hd_take_classes, .what = "classes" },
-	{ .name = "_num_labels", .take = hd_take_classes, .what = "classes" },
-	{ .name = "hidden_dropout_prob", .take = hd_take_arg, .what = "dropout", .standard = "0.1" },
-	{ .name = "classifier_dropout", .take = hd_take_like, .what = "hidden_dropout_prob" },
-	{ .name = "attention_probs_dropout_prob", .take = hd_take_note, .what = "0", .standard = "0.1" },
+	CLASS_AND_DROPOUT_KEYS,
 	{ .name = "hidden_act", .take = hd_take_word, .what = ALL_ACTS, .standard = "gelu" },
-	{ .name = "position_embedding_type", .take = hd_take_must, .what = "absolute" },
-	{ .name = "is_decoder", .take = hd_take_must, .what = "false" },
-	{ .name = "tie_word_embeddings", .take = hd_take_tied_head, .what = "true" },
+	TEXT_ENCODER_KEYS,
 	{ 0 },
 };
 static const struct hd_published_head heads_of_roberta[] = { { "RobertaForMaskedLM", "mlm" },
 	{ "RobertaForSequenceClassification", "cls" }, { 0 } };
 
 static const struct hd_published_key of_vit[] = {
-	{ .name = "architectures", .take = hd_take_architectures },
-	{ .name = "num_hidden_layers", .take = hd_take_arg, .what = "layers", .standard = "12" },
-	{ .name = "hidden_size", .take = hd_take_arg, .what = "width", .standard = "768" },
-	{ .name = "num_attention_heads", .take = hd_take_arg, .what = "heads", .standard = "12" },
-	{ .name = "intermediate_size", .take = hd_take_arg, .what = "hidden", .standard = "3072" },
+	ENCODER_KEYS,
 	{ .name = "num_channels", .take = hd_take_arg, .what = "channels", .standard = "3" },
 	{ .name = "image_size", .take = hd_take_arg, .what = "image", .standard = "224" },
 	{ .name = "patch_size", .take = hd_take_arg, .what = "patch", .standard = "16" },
