@@ -7,10 +7,10 @@
 #include "sys/signal.h"
 #include "job/graph.h"
 #include "run/functions_bill.h"
-#include "run/report.h"
 #include "gnn/prepare.h"
 #include "cmd/json_line.h"
 #include "cmd/session.h"
+#include "cmd/demo/one_run.h"
 
 /* Cora where it is there, else rings with few edges between them. The functions are processes behind the
  * emulator of AWS Lambda, which kills, delays, loses and doubles calls by draws of one seed. */
@@ -41,9 +41,6 @@ struct graph_story {
 	struct hd_proc emulator;
 	bool real;                        /* Cora */
 };
-
-struct graph_end { char hex[HD_HASH_HEX], dir[HD_RUN_PATH]; double accuracy; bool has_accuracy;
-	double seconds; };
 
 /* ---- the graph ---- */
 
@@ -190,47 +187,13 @@ static enum hd_err start_emulator(struct graph_story *s)
 /* ---- runs ---- */
 
 static enum hd_err train(struct graph_story *s, const struct hd_job_set *set, uint32_t nsets,
-	struct graph_end *end)
+	struct demo_end *end)
 {
-	struct hd_cmd *cmd = s->cmd;
-	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_run_options options = { .worker = { .kind = "cpu", .ndevices = 1, .nthreads = 1,
-		.kernels = HD_KERNELS_PORTABLE }, .stages = true, .stop = hd_session_stop };
-	int64_t began_ns = hd_clock_now_ns(&cmd->clock);
-	struct hd_rundir dir = { 0 };
-	struct hd_run *run = NULL;
-	struct hd_ui ui;
-
-	if (!job)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the demo");
-	enum hd_err err = hd_job_parse(job, "demo.yaml", s->yaml, strlen(s->yaml), set, nsets, &cmd->arena,
-		&cmd->diag, NULL);
-	if (err)
-		return err;
-	hd_ui_init(&ui, cmd);
-	options.watch = hd_ui_watch(&ui);
-	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, s->parent, NULL, hd_job_text(job, HD_JOB_NAME),
-		s->yaml, strlen(s->yaml), &cmd->diag);
-	if (!err)
-		err = hd_job_files_put(&dir, job, &cmd->arena, &cmd->diag);
-	if (!err)
-		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
-	if (!err)
-		err = hd_run_train(run, &cmd->diag);
-	hd_ui_end(&ui);
-	if (!err) {
-		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), end->hex);
-		end->has_accuracy = hd_run_best(run, &end->accuracy);
-		snprintf(end->dir, sizeof end->dir, "%s", dir.path);
-		err = hd_report_write(&dir, &cmd->diag);
-	}
-	end->seconds = (double)(hd_clock_now_ns(&cmd->clock) - began_ns) * 1e-9;
-	hd_run_destroy(run);
-	hd_rundir_close(&dir);
-	return err;
+	return demo_run(s->cmd, s->yaml, set, nsets, &(struct hd_run_options){ .worker = { .kind = "cpu",
+		.ndevices = 1, .nthreads = 1 }, .stages = true }, end);
 }
 
-static enum hd_err train_on_functions(struct graph_story *s, struct graph_end *end)
+static enum hd_err train_on_functions(struct graph_story *s, struct demo_end *end)
 {
 	enum hd_err err = start_emulator(s);
 	const struct hd_job_set set[] = { { "functions.kind", "lambda", HD_FROM_SET },
@@ -245,7 +208,7 @@ static enum hd_err train_on_functions(struct graph_story *s, struct graph_end *e
 
 /* ---- the end ---- */
 
-static enum hd_err say(struct graph_story *s, const struct graph_end *alone, const struct graph_end *lent)
+static enum hd_err say(struct graph_story *s, const struct demo_end *alone, const struct demo_end *lent)
 {
 	const bool same = !strcmp(alone->hex, lent->hex);
 	struct hd_functions_bill bill;
@@ -306,7 +269,7 @@ static enum hd_err show(struct graph_story *s)
 enum hd_err hd_demo_graph(struct hd_cmd *cmd)
 {
 	struct graph_story *s = hd_arena_take(&cmd->arena, 1, sizeof *s);
-	struct graph_end alone = { .hex = "" }, lent = { .hex = "" };
+	struct demo_end alone = { .hex = "" }, lent = { .hex = "" };
 	struct hd_stat stat;
 
 	if (!s)

@@ -3,11 +3,11 @@
 
 #include "sys/signal.h"
 #include "sys/thread.h"
-#include "run/report.h"
 #include "cmd/json_line.h"
 #include "cmd/session.h"
 #include "cmd/demo/elastic.h"
 #include "cmd/demo/graph.h"
+#include "cmd/demo/one_run.h"
 #include "cmd/demo/pipeline.h"
 #include "cmd/demo/spot.h"
 
@@ -45,9 +45,6 @@ static const struct { const char *name; enum hd_err (*run)(struct hd_cmd *cmd); 
 };
 static const char *const fashion = "/usr/share/datasets/fashion-mnist";
 
-struct verdict { char hex[HD_HASH_HEX], dir[512]; double accuracy, loss_first, loss_last, seconds;
-	bool has_accuracy; uint64_t steps; };
-
 static enum hd_err find_demo(struct hd_cmd *cmd, const struct demo **demo)
 {
 	const char *name = cmd->args.npos ? cmd->args.pos[0] : "train";
@@ -67,50 +64,10 @@ static bool installed(struct hd_cmd *cmd)
 	return !hd_fs_stat(&cmd->fs, fashion, &stat, NULL);
 }
 
-static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t ndevices, struct verdict *v)
+static enum hd_err train_once(struct hd_cmd *cmd, const char *yaml, uint32_t ndevices, struct demo_end *end)
 {
-	struct hd_job *job = hd_arena_take(&cmd->arena, 1, sizeof *job);
-	struct hd_run_options options = { .worker = { .kind = "cpu", .ndevices = ndevices, .nthreads = 1,
-		.spin = true }, .stop = hd_session_stop };
-	struct hd_rundir dir = { 0 };
-	struct hd_run *run = NULL;
-	struct hd_ui ui;
-	const char *parent = hd_args_text(&cmd->args, HD_OPT_DIR, ".");
-	int64_t began_ns = hd_clock_now_ns(&cmd->clock);
-	enum hd_err err;
-
-	if (!job)
-		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the demo");
-	err = hd_job_parse(job, "demo.yaml", yaml, strlen(yaml), NULL, 0, &cmd->arena, &cmd->diag, NULL);
-	if (!err)
-		err = hd_kernels_settle(job, &cmd->fs, NULL, &cmd->diag);
-	if (err)
-		return err;
-	options.worker.kernels = hd_kernels_of(job);
-	hd_ui_init(&ui, cmd);
-	options.watch = hd_ui_watch(&ui);
-	err = hd_rundir_create(&dir, &cmd->fs, &cmd->clock, parent, NULL, hd_job_text(job, HD_JOB_NAME), yaml,
-		strlen(yaml), &cmd->diag);
-	if (!err)
-		err = hd_job_files_put(&dir, job, &cmd->arena, &cmd->diag);
-	if (!err)
-		err = hd_run_create(&run, job, &cmd->fs, &cmd->clock, &dir, &options, &cmd->diag);
-	if (!err)
-		err = hd_run_train(run, &cmd->diag);
-	hd_ui_end(&ui);
-	if (!err) {
-		hd_hash_hex(hd_worker_digest(hd_run_worker(run)), v->hex);
-		v->has_accuracy = hd_run_best(run, &v->accuracy);
-		v->loss_first = ui.first_loss;
-		v->loss_last = ui.last_loss;
-		v->steps = hd_worker_at(hd_run_worker(run));
-		snprintf(v->dir, sizeof v->dir, "%s", dir.path);
-		err = hd_report_write(&dir, &cmd->diag);
-	}
-	v->seconds = (double)(hd_clock_now_ns(&cmd->clock) - began_ns) * 1e-9;
-	hd_run_destroy(run);
-	hd_rundir_close(&dir);
-	return err;
+	return demo_run(cmd, yaml, NULL, 0, &(struct hd_run_options){ .worker = { .kind = "cpu",
+		.ndevices = ndevices, .nthreads = 1, .spin = true } }, end);
 }
 
 static void put_pair(struct hd_json_writer *w, const char *key, const char *one, const char *all)
@@ -121,8 +78,8 @@ static void put_pair(struct hd_json_writer *w, const char *key, const char *one,
 	hd_json_close(w);
 }
 
-static void print_json(struct hd_cmd *cmd, const struct demo *demo, const struct verdict *one,
-	const struct verdict *all, uint32_t ndevices,
+static void print_json(struct hd_cmd *cmd, const struct demo *demo, const struct demo_end *one,
+	const struct demo_end *all, uint32_t ndevices,
 	bool same, double needed)
 {
 	struct hd_json_line line;
@@ -149,7 +106,7 @@ static void print_json(struct hd_cmd *cmd, const struct demo *demo, const struct
 	hd_json_line_print(&line);
 }
 
-static void print_text(const struct verdict *one, const struct verdict *all, uint32_t ndevices, bool same)
+static void print_text(const struct demo_end *one, const struct demo_end *all, uint32_t ndevices, bool same)
 {
 	printf("  accuracy %.2f %% on held-out images after %llu steps (loss %.3f -> %.3f)\n",
 		all->accuracy * 100, (unsigned long long)all->steps,
@@ -164,7 +121,7 @@ static void print_text(const struct verdict *one, const struct verdict *all, uin
 static enum hd_err verb_demo(struct hd_cmd *cmd)
 {
 	struct hd_worker_spec most = { 0 };
-	struct verdict one = { 0 }, all = { 0 };
+	struct demo_end one = { 0 }, all = { 0 };
 	const struct demo *demo;
 	struct hd_cores cores;
 	char yaml[2048];
