@@ -1,5 +1,7 @@
 #include "daemon/answers.h"
 
+#include "run/curve.h"
+
 /* a macro cannot define another: the struct of each list of rows */
 #define JOB(...) HD_FIELDS_ROW(struct hd_answer_job, __VA_ARGS__)
 #define RATE(...) HD_FIELDS_ROW(struct hd_answer_rate, __VA_ARGS__)
@@ -103,3 +105,15 @@ static const struct hd_fields_row error_rows[] = { HD_ANSWER_ERROR(ERROR) };
 HD_ANSWERS(X)
 #undef X
 const struct hd_fields hd_answer_nothing_fields = { .name = "nothing", .about = "no members" };
+
+void hd_answer_points_fill(void *user, struct hd_json_writer *w)
+{
+	const struct hd_answer_points *points = user;
+
+	for (uint32_t i = 0; i < points->n; i++) {
+		const struct hd_loss_point *p = &points->at[i];
+		hd_fields_put_object(&hd_answer_point_fields, 0, &(struct hd_answer_point){ .step = p->step,
+			.t = p->t, .loss = p->loss, .lr = p->lr, .workers = p->workers,
+			.step_ms = p->step_ms }, NULL, w);
+	}
+}

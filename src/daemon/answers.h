@@ -441,6 +441,8 @@
 	X(int64_t, code, .negative = true, .about = "of src/base/err.h")                                    \
 	X(int64_t, exit, .about = "what the program would exit with")
 
+struct hd_loss_point;
+
 /*        struct, table        rows                  what it is */
 #define HD_ANSWERS(X)                                                                                       \
 	X(job,                 HD_ANSWER_JOB,        "a job as lists show it")                              \
@@ -497,5 +499,9 @@
 HD_ANSWERS(X)
 #undef X
 extern const struct hd_fields hd_answer_nothing_fields;      /* no members */
+
+/* The points of a curve (run/curve.h), as `fill` of hd_answer_curve.points: `user` is this struct. */
+struct hd_answer_points { const struct hd_loss_point *at; uint32_t n; };
+void hd_answer_points_fill(void *user, struct hd_json_writer *w);
 
 #endif

@@ -118,22 +118,10 @@ enum hd_err daemon_show_run(struct hd_daemon *d, const struct hd_json *ask, stru
 	return HD_OK;
 }
 
-static void fill_points(void *user, struct hd_json_writer *w)
-{
-	const struct { const struct hd_loss_point *at; uint32_t n; } *points = user;
-
-	for (uint32_t i = 0; i < points->n; i++) {
-		const struct hd_loss_point *p = &points->at[i];
-		hd_fields_put_object(&hd_answer_point_fields, 0, &(struct hd_answer_point){ .step = p->step,
-			.t = p->t, .loss = p->loss, .lr = p->lr, .workers = p->workers,
-			.step_ms = p->step_ms }, NULL, w);
-	}
-}
-
 enum hd_err daemon_show_metrics(struct hd_daemon *d, const struct hd_json *ask, struct hd_json_writer *w,
 	struct hd_diag *diag)
 {
-	struct { const struct hd_loss_point *at; uint32_t n; } points = { 0 };
+	struct hd_answer_points points = { 0 };
 	struct hd_jobs_card card;
 	char path[HD_PATH_CAP];
 	int64_t most = POINTS;
@@ -158,7 +146,7 @@ enum hd_err daemon_show_metrics(struct hd_daemon *d, const struct hd_json *ask, 
 	if (err && err != HD_E_NOTFOUND)          /* it has not begun */
 		return err;
 	hd_fields_put(&hd_answer_curve_fields, 0, &(struct hd_answer_curve){ .id = (int64_t)id,
-		.points = { .fill = fill_points, .user = &points } }, w);
+		.points = { .fill = hd_answer_points_fill, .user = &points } }, w);
 	return HD_OK;
 }
 

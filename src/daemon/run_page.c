@@ -56,21 +56,9 @@ static enum hd_err answer_run(struct run_answer *a, struct hd_diag *diag)
 	return HD_OK;
 }
 
-static void fill_points(void *user, struct hd_json_writer *w)
-{
-	const struct { const struct hd_loss_point *at; uint32_t n; } *points = user;
-
-	for (uint32_t i = 0; i < points->n; i++) {
-		const struct hd_loss_point *p = &points->at[i];
-		hd_fields_put_object(&hd_answer_point_fields, 0, &(struct hd_answer_point){ .step = p->step,
-			.t = p->t, .loss = p->loss, .lr = p->lr, .workers = p->workers,
-			.step_ms = p->step_ms }, NULL, w);
-	}
-}
-
 static enum hd_err answer_metrics(struct run_answer *a, struct hd_diag *diag)
 {
-	struct { const struct hd_loss_point *at; uint32_t n; } points = { 0 };
+	struct hd_answer_points points = { 0 };
 	char path[HD_PATH_CAP];
 	int64_t most = POINTS;
 	enum hd_err err = hd_json_find(a->ask, "points") ?
@@ -84,7 +72,7 @@ static enum hd_err answer_metrics(struct run_answer *a, struct hd_diag *diag)
 	if (err && err != HD_E_NOTFOUND)
 		return err;
 	hd_fields_put(&hd_answer_curve_fields, 0, &(struct hd_answer_curve){ .id = 1,
-		.points = { .fill = fill_points, .user = &points } }, a->w);
+		.points = { .fill = hd_answer_points_fill, .user = &points } }, a->w);
 	return HD_OK;
 }
 
