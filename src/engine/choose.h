@@ -8,14 +8,14 @@
  *    made as for a run, nothing is opened. Their sizes are the memory that a run takes, but for the kernels'
  *    scratch.
  * 2. A wave is as wide as hd_worker_wave() likes it, and halved until the memory fits.
- * 3. Time: a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), of which the thread with the
- *    most tiles (device/tiles.h) has its part: two tiles keep two of eight threads busy. A wave
- *    adds what it pays once: parameters laid out for F and for B, their gradient written, and the meetings of
- *    the threads, one a node. A step is the device with the most virtual nodes, and the update and the joins
- *    of roots shared by all cores. F, B and the meeting are nominal: only the order of the list depends on
- *    them.
- * 4. The best is the fastest that fits; of equals the one with more devices. If none fits, the smallest, and
- *    whoever opens it is refused with the numbers.
+ * 3. Time: a virtual node is the sum over its nodes of max(FLOP / F, bytes / B), divided over the threads as
+ *    tiles are (device/tiles.h): the thread with the most tiles counts, since two tiles keep only two of
+ *    eight threads busy. A wave adds what it pays once: laying parameters out for F and for B, writing their
+ *    gradient, and one barrier of the threads for each node. The time of a step is that of the device with
+ *    the most virtual nodes, plus the update and the joining of roots, both shared by all cores. F, B and the
+ *    cost of a barrier are nominal: only the order of the list depends on them.
+ * 4. The best is the fastest that fits; of equally fast ones, the one with more devices. If none fits it is
+ *    the smallest, and opening that is refused, with the numbers.
  *
  * Pure but for the machine's memory, which the caller passes. */
 #ifndef HD_ENGINE_CHOOSE_H

@@ -1,18 +1,19 @@
-/* closing.h -- back to sync near the end: of a graph in several intervals whose rows are late and whose job
- * has batch.close (docs/adr/0207). Three states, forward only: early, closed, done. Read by the run.
+/* closing.h -- the return from asynchronous to synchronous steps near the end of training: of a graph in
+ * several intervals, with stale rows (batch.mode) and batch.close (docs/adr/0207). Three states, forward
+ * only: early, closed, done. Read by the run.
  *
  * Early, before a step whose number is a multiple of batch.close.every, the measure batch.close.metric is
  * taken on the validation set. If it is within batch.close.margin of batch.close.target, this step and all
- * that follow are in sync (stale.h, stamps.h). Done is what eval.target says, as in any run.
+ * that follow are in sync (stale.h, stamps.h). Done is when eval.target is reached, as in any run.
  *
  * 1. The decision is a function of the state before the step and of the job: each worker makes it itself,
- *    also one that follows or has joined, and no message is of it. So exact runs have the same bits on any
- *    devices, workers and after a resume, as without.
+ *    also one that follows or has joined, and no message carries it. So runs in mode exact have the same bits
+ *    on any devices and workers and after a resume, as they have without closing.
  * 2. With the commit of the first step in sync its number is state: "run.closed", 0 before. The recording
  *    has ages of 0 from there on (stamps.h), so a replay measures nothing: it closes where its recording
  *    did.
- * 3. Nothing runs ahead of the slowest in sync (fore.h). What did of the first such step is not used: it
- *    read late rows, and is computed once more.
+ * 3. Nothing runs ahead of the slowest in sync (fore.h). What did of the first such step is not used: it read
+ *    stale rows, and is computed once more.
  * 4. A measure is taken once before a step, unless the state is another since: hd_closing_forget().
  *
  * Ownership: the worker's arena. Threads: the worker's caller; ranks read whether a step is in sync. */

@@ -1,12 +1,12 @@
 /* fore.h -- virtual nodes that run steps ahead of the slowest: of a graph in several intervals with
  * batch.mode bounded and batch.staleness S above 0 (docs/adr/0192). Private to the room.
  *
- * The *step at hand* is the one that is not committed yet: the slowest virtual node is in it. A rank whose
- * virtual nodes are through it goes on with the next one, and so up to S steps ahead, until those of all
- * ranks are through and, over workers, all rows of the others are here. It runs a step in *parts*: from sync
- * to sync, forwards, then backwards; a part of all its virtual nodes at a time. Between two parts it looks
- * whether it is called back. A step that it is in goes on where it was left, ahead or when it is the one at
- * hand.
+ * The *step at hand* is the one that is not committed yet: the slowest virtual node is in it. A rank that has
+ * finished it for its own virtual nodes goes on with the next one, and so up to S steps ahead. The step at
+ * hand ends when all ranks have finished it and, over workers, all rows of the others are here. It runs a
+ * step in *parts*: from sync to sync, forwards, then backwards; a part of all its virtual nodes at a time.
+ * Between two parts it checks whether it is called back to the step at hand. A step that was left unfinished
+ * is taken up where it was left, whether it is still ahead or has become the one at hand.
  *
  * 1. A virtual node begins a step with the newest weights that are committed, keeps these to the end of it,
  *    and takes the newest rows that are there (stamps.h, rules 1 and 2): what it reads of later steps than
@@ -18,9 +18,9 @@
  * 3. None of it is state. It is forgotten where the step at hand is begun again, skipped or taken over from
  *    outside, with a new plan and before a probe; then those steps are computed once more, and may read
  *    other rows.
- * 4. No letter is of a step ahead: over workers rows of it go out when it is the one at hand. So protocol,
- *    exchange and credits are those of steps one after another (meeting.h), and rows of other workers are at
- *    least as late as the rank is ahead.
+ * 4. No message is sent for a step ahead: its rows go to other workers when it has become the one at hand. So
+ *    protocol, exchange and credits are those of steps one after another (meeting.h), and rows of other
+ *    workers are at least as late as the rank is ahead.
  * 5. The rows of a step are those of the step before: samples of a graph are all of it, so what LD has
  *    loaded for the step at hand serves those ahead.
  * 6. Nothing runs ahead in step 0 or where all before were skipped, in steps after closing (closing.h), in a

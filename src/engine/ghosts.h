@@ -1,9 +1,10 @@
 /* ghosts.h -- which rows the intervals of one worker read of another's: what they send one another where rows
  * meet (meeting.h). These are the halo lists of the prepared graph (data/halo.h), by worker.
  *
- * Each virtual node has a list of ghosts, rows of the step that its edges read (data/graph_layout.h). Of the
- * lists of the receiver's virtual nodes those rows count that the sender's have, each once, ascending: both
- * ends make the same list, and a letter carries rows alone.
+ * Each virtual node has a list of ghosts, rows of the step that its edges read (data/graph_layout.h). A
+ * message carries those rows of the lists of the receiver's virtual nodes that the sender's virtual nodes
+ * own, each once, ascending. Both ends derive this list, so the message has rows alone, without their
+ * numbers.
  *
  * Pure. */
 #ifndef HD_ENGINE_GHOSTS_H

@@ -1,20 +1,20 @@
-/* judge.h -- is it still getting better? What the plateau schedule and early stopping go by
- * (optim.schedule.kind: plateau, stop.patience), as state of the run.
+/* judge.h -- does training still make progress? The state of the plateau schedule and of early stopping
+ * (optim.schedule.kind: plateau, stop.patience).
  *
  * Before a step whose number is a multiple of `every` a judge takes its measure of the state: the loss or the
- * accuracy on split valid, or the mean loss of the steps since it looked last. Better is beyond the best so
- * far by a threshold: a share of it (plateau), or a difference (stop). A look without is one more bad one
- * in a row.
+ * accuracy on split valid, or the mean loss of the steps since it looked last. A value is better if it beats
+ * the best so far by a threshold: relative to it (plateau), or absolute (stop). A value that is not better is
+ * one more bad one in a row.
  *   plateau   after more than `patience` bad ones the rate falls by schedule.factor, down to schedule.floor,
  *             and bad ones count from 0 again (as PyTorch's ReduceLROnPlateau, mode rel, without cool-down)
  *   stop      with `patience` bad ones in a row the step at hand is not run: the job is done
  *
  * 1. A decision is a function of the state before the step and of the job: each worker makes it itself, also
- *    one that has joined, and no message is of it. So it is the same on any devices, workers and after any
- *    loss and resume.
+ *    one that has joined, and no message carries it. So it is the same on any devices and workers, and after
+ *    any loss and resume.
  * 2. What a look decides holds for the step at hand, and becomes state with its commit: "run.plateau.*" and
- *    "run.stop.*", which only jobs have that ask for them. A run that stops commits nothing; whoever resumes
- *    it looks again, and stops.
+ *    "run.stop.*", which only jobs have that ask for them. A run that stops commits nothing; when it is
+ *    resumed it looks again, and stops.
  * 3. A measure is taken once before a step, unless the state is another since: hd_judges_forget(). What is
  *    not a number is not better. The means of optim.ema are not looked at.
  *

@@ -1,20 +1,21 @@
-/* measure.h -- measures of an evaluation: what it keeps of each prediction, and what is counted from
- * that.
+/* measure.h -- the metrics of an evaluation: what is kept of each prediction, and how metrics are computed
+ * from that.
  *
- * Of a class for each row: the label, the class that was foreseen and how many logits are above the
- * label's. Of auroc also the scores, of numbers and several labels the outputs and their targets. All of
- * it is by the row's number in the split, and counted by one thread in that order, in integers or in
- * f64: the bits are those of the outputs, whatever computed them.
+ * For classification, each row keeps its label, the predicted class and how many logits are above the
+ * label's; for auroc also the scores; for regression and for several labels the outputs and their targets.
+ * All of it is stored by the row's number in the split, and one thread sums in that order, in integers or in
+ * f64: the bits depend on the outputs alone, not on the devices that computed them.
  *
  * 1. What a measure is, and what it is at the edges, is as in scikit-learn: precision, recall and F1 of
  *    nothing are 0; macro is over the classes that occur as label or as prediction; auroc counts ties
  *    half and is over the classes that some, not all rows have; R2 of a constant is 1 if it is met, else
  *    0.
- * 2. Of equal logits the first is foreseen, and those before the label are above it, as for accuracy.
+ * 2. Of equal logits the first is the prediction, and those before the label count as above it, as for
+ *    accuracy.
  * 3. Rows without a label (-1, loss.ignore) count nowhere. No row, or a logit that is no number: not a
  *    number.
- * 4. bce with one output is of two classes: is it above 0? Shares of classes (soft-cross-entropy, kl)
- *    have the largest one's label.
+ * 4. bce with one output has two classes: above 0 or not. Where targets are distributions
+ *    (soft-cross-entropy, kl) the label is the class with the largest share.
  * 5. Probabilities are f32, by an exponential of this file: the same on every machine.
  *
  * Ownership: the caller's arena. Threads: take() of rows that no other call takes; the others alone. */

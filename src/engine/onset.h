@@ -3,14 +3,14 @@
  * of pipelines overlap by their lists (overlap.h). Private to the room. ADR 203.
  *
  * After its pass of step s a worker waits for buckets. As soon as a bucket's new parameters are final they
- * are *readable* in part->parm, beside those of X_s. Where its slots lie here: once the bucket's sum and the
- * metrics of all virtual nodes are here, they are *brought on* by the update of the step, on copies of the
- * slots that are thrown away. Of the others (sharded state) when they have come (hd_dist_readable()). The
- * nodes of the first wave run in the order of the forward phase, each when all buckets that it reads are
- * readable (*need*).
+ * are *readable* in part->parm, beside those of X_s. If this worker holds the bucket's slots it makes them
+ * itself: once the bucket's sum and the metrics of all virtual nodes are here, the bucket is *brought on*, by
+ * the update of the step on copies of the slots that are thrown away. If it does not (sharded state), they
+ * are readable when they have arrived (hd_dist_readable()). The nodes of the first wave run in the order of
+ * the forward phase, each when all buckets that it reads are readable (*need*).
  *
- * 1. X_s is not touched: parameters, slots and counters change at the end of a step, as without onset. So a
- *    loss, a repair, a state transfer and a save know nothing of it.
+ * 1. X_s is not touched: parameters, slots and counters change at the end of a step, as without onset. So the
+ *    loss of a worker, a repair, a state transfer and a save are not affected.
  * 2. What was begun is no state and leaves no process. It counts for the one step that it was begun for,
  *    under the same plan, when the step before was not skipped. Else it is run once more: *void* (its rows
  *    stay taken), or *dropped* (they are read again).

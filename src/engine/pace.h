@@ -1,9 +1,10 @@
-/* pace.h -- devices of no result that wait in place of computing. Private to the room.
+/* pace.h -- devices that compute nothing (`null`) sleep for as long as computing would take. Private to the
+ * room.
  *
- * A worker may know what the nodes of its training graph take (hd_worker_spec.pace_ns). A rank then sleeps
- * so long after each phase that a device of no result has not computed, over the speed of the device: any
- * number of ranks wait on one core, and what is left of a step is the runtime alone. Where gradients are sent
- * while the pass goes on each is final once the nodes up to its own have taken their time.
+ * A worker may be given the times of the nodes of its training graph (hd_worker_spec.pace_ns). After each
+ * phase a rank whose device computes nothing then sleeps for the sum of its times, divided by the speed of
+ * the device. So any number of ranks can share one core, and the rest of a step is the runtime alone. Where
+ * gradients are sent during the pass, each is final once the nodes up to its own have taken their time.
  *
  * No allocation, no state. Threads: the rank's. */
 #ifndef HD_ENGINE_PACE_H

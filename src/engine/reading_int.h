@@ -1,6 +1,6 @@
-/* reading_int.h -- the rows of the step at hand: a reader that is ahead, and their names.
+/* reading_int.h -- the rows of the step at hand: the reader that prefetches them, and their names.
  *
- * The reader stands at the step of the state, or the next step begins with another one (step.h, `again`). */
+ * If the reader is not at the step of the state, the next step begins with a new reader (step.h, `again`). */
 #ifndef HD_ENGINE_READING_INT_H
 #define HD_ENGINE_READING_INT_H
 

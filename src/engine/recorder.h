@@ -10,7 +10,7 @@
  * 1. A ring per lane, each written by one thread at a time; an event takes no lock, allocates nothing and
  *    makes no system call (the clock is read without one). The end of a step makes one, but not sooner than
  *    HD_RECORDER_COUNTED_NS after the last one: how long rank 0's thread waited for a processor is read from
- *    the system. Which thread writes which lane says the table of lanes. Ranks of a coordinator: none.
+ *    the system. The table of lanes says which thread writes which. A coordinator has no lanes of ranks.
  * 2. Events of a device: STEP_BEGIN and STEP_END (rank 0; instr 1: committed, 0: dropped), OP per
  *    instruction (instr: its index in the rank's list; arg: hd_work_arg() of the bytes that an F or B
  *    touches, 0 for others), WAIT where it was felt (HD_WAIT_FELT_NS). A WAIT lies inside the OP in which the
@@ -33,14 +33,13 @@
  * 6. A thread behind it keeps the clock in the header, writes full traces (trace/<number>.hdt, drain.h) while
  *    a window of steps is asked for, and copies the flight file to flight/snapshots/: on SIGQUIT, by
  *    hd_recorder_dump(), and when a step takes ten times as long as usual, 5 s at least. What it has to say
- *    lies ready for hd_recorder_said(). A disk that is full ends a trace, nothing else.
- *    It also wakes each HD_RECORDER_BEAT_NS: where that is later by HD_RECORDER_STOPPED_NS, and not for want
- *    of a processor, the process stood still (SIGSTOP, a machine that was frozen), and an OP "stopped" in its
- *    lane says from when to when. COUNTER "stops" there, whenever it grew: all that it woke late by, not for
- *    want of a processor, and by HD_RECORDER_LATE_NS and more at a time, ns: a sample of shorter stops
- *    (cpulimit stops a process for a part of each 0.1 s). COUNTER "quota wait" there, whenever it grew: ns
- *    that quotas of its control groups held the process back (sys/usage.h). Both are looked at each
- *    HD_RECORDER_HELD_NS.
+ *    lies ready for hd_recorder_said(). A disk that is full ends a trace, nothing else. It also wakes every
+ *    HD_RECORDER_BEAT_NS. If it wakes late by HD_RECORDER_STOPPED_NS or more, and not because no processor
+ *    was free, the process was stopped (SIGSTOP, a frozen machine): an OP "stopped" in its lane has the
+ *    interval. COUNTER "stops" there, whenever it grew: all that it woke late by, not for want of a
+ *    processor, and by HD_RECORDER_LATE_NS and more at a time, ns: a sample of shorter stops (cpulimit stops
+ *    a process for a part of each 0.1 s). COUNTER "quota wait" there, whenever it grew: ns that quotas of its
+ *    control groups held the process back (sys/usage.h). Both are looked at each HD_RECORDER_HELD_NS.
  * 7. A fault of the process (sys/signal.h) leaves a mark and the state in the file.
  *
  * Ownership: open/close; close says that the process ended by itself. */

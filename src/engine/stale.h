@@ -19,11 +19,11 @@
  *    stay what they were, so that no row that is not finite becomes state. What is read may thus be older by
  *    as many steps as were skipped. Where all steps so far were skipped there are no rows: the next one is in
  *    step, as step 0 is, and its rows take every place.
- * 5. Every worker has all of it, also one without virtual nodes: it takes the rows of the others
- *    (meeting.h, rule 5), in the pass of its part, which is made when it finishes the step. One whose pass
- *    a fence ends, since others finished the step and went on, has the sums and not the rows: it ends, and
- *    may join again. With virtual nodes that cannot be, for there are no sums without its own, and the last
- *    of them comes after the last sync.
+ * 5. Every worker has all of it, also one without virtual nodes: it takes the rows of the others (meeting.h,
+ *    rule 5), in the pass of its part, which is made when it finishes the step. If the others finish the step
+ *    and go on, a fence ends its pass: it then has the sums but not the rows, so it leaves, and may join
+ *    again. This cannot happen to a worker with virtual nodes: the sums need its own, and the last of these
+ *    comes after the last sync.
  * 6. Evaluation runs the whole graph and reads none.
  * 7. A value of an edge (attention) is made at both of its ends (graph/far_end.h), at each of the rows that a
  *    virtual node takes there: own ones of e, late ones of the other end. So where rows are late the two

@@ -1,8 +1,8 @@
 /* stretch.h -- the parts of a step in lockstep that another machine may compute: stretches of nodes between
  * two meetings without an op on edges, one dense task (functions/dense.h) a virtual node.
  *
- * A worker whose spec names an owner of tasks (functions/owner.h) gives out each stretch; what no function
- * does, its device runs. Without an owner there are none.
+ * A worker whose spec names an owner of tasks (functions/owner.h) hands out each stretch; its device runs
+ * those that no function takes. Without an owner there are none.
  *
  * 1. Bits are those of the device alone: a task has the nodes' ops, attributes, shapes and draws, and
  *    gradients are folded here, virtual nodes ascending, by the moves of the device.
@@ -14,8 +14,8 @@
  *    the device runs it, and `why` of the first such is for a user's eyes.
  * 5. Device and functions work at once: what finds no slot is the device's.
  *
- * The first rank alone gives out, so such a worker has one device. Beside the memory that is taken with a
- * plan connections and calls allocate in the step.
+ * Only the first rank hands out stretches, so such a worker has one device. Connections and calls allocate
+ * during a step, in addition to the memory that is taken with a plan.
  *
  * Ownership: tables in the worker's arena; results are taken with a plan and given back by finish().
  * Threads: the rank's. */

@@ -1,5 +1,5 @@
-/* times.h -- the last step times, for medians that a user sees, and what may be done how
- * often for its cost; nothing of the result is decided by them. */
+/* times.h -- the times of the last steps: for the medians that users see, and for how often something costly
+ * may be done. They decide nothing of the result. */
 #ifndef HD_ENGINE_TIMES_H
 #define HD_ENGINE_TIMES_H
 

@@ -1,5 +1,5 @@
-/* walk.h -- virtual nodes of the step at hand, run node by node: what times ops looks at them through.
- * Private to the room: op_times.c and profile.c.
+/* walk.h -- runs the virtual nodes of the step at hand node by node, so that each node can be timed. Private
+ * to the room: op_times.c and profile.c.
  *
  * 1. The rows are those of the step, taken as its LD instructions would take them; the step reads them again.
  * 2. No parameter, slot or counter changes; gradient buffers do, and the next step clears them.

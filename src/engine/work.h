@@ -1,6 +1,6 @@
-/* work.h -- one pass of a step for the devices of a worker: what each runs, and where what it makes comes to
- * lie. Private to the room. Made by work.c when a plan is adopted or a loss is repaired; nothing of it is
- * taken in the step loop.
+/* work.h -- one pass of a step for the devices of a worker: what each runs, and where it puts its results.
+ * Private to the room. Made by work.c when a plan is adopted or a loss is repaired; nothing of it is taken in
+ * the step loop.
  *
  * 1. A leaf of the pass is run by one rank. What it folds to lies in the rank's buffers of the stage's pool.
  * 2. `left` is written by devices in their last wave (final.c) and read by any thread, `spent` by the rank
