@@ -6,9 +6,9 @@
  * which inputs come first; an op may make a gradient. One link sums buckets, one after the other; a bucket
  * may start when all its gradients are made. `heddle plan buckets` prints it.
  *
- * 1. Greedy order: again and again the gradient with the least time of what is not computed yet of itself and
- *    all it needs, per byte; ties by declaration. What is missing runs in depth-first post-order, inputs as
- *    listed; in the end the other ops as declared.
+ * 1. Greedy order: repeatedly takes the gradient with the least remaining time per byte, which is the time of
+ *    all ops not yet run that it depends on, its own included; ties by declaration. These ops run in
+ *    depth-first post-order, inputs as listed; at the end the other ops as declared.
  * 2. Buckets are runs of gradients in the order in which they are made (ties by declaration). Exact: f(0) =
  *    0, f(j) = least over i < j of max(f(i), ready(j)) + T(bytes from i to j), T(n) = alpha + beta n. Of
  *    equal ones fewer buckets, then the larger i. None has more than `most` bytes: larger gradients are cut

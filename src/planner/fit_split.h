@@ -2,9 +2,9 @@
  *
  * Asked when a plan does not fit: the answer is a split into as many stages.
  *
- * 1. The order of a rank's instructions says how often it holds each kind of bytes at once; the simulator
- *    counts that on stages of one byte: an estimate, since kinds need not peak together and buffers depend on
- *    times.
+ * 1. How many buffers of each kind a rank holds at once follows from the order of its instructions; the
+ *    simulator counts them on stages of one byte. This is an estimate, since kinds need not peak together and
+ *    buffers depend on times.
  * 2. A rank with several stages gives each the same share of its memory.
  * 3. Stages are filled front to back as far as they fit by the estimate; what that takes is simulated, and if
  *    it is too much a lower estimate is tried, a few times.

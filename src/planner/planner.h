@@ -10,10 +10,11 @@
  *    busiest has no fewer virtual nodes.
  * 2. For each shape the cuts are those of steady.h: fill and steady state together, under the memory of each
  *    rank's device with the schedule's own number of virtual nodes in flight. A stage computes again
- *    (recompute) only if it does not fit otherwise. Of more than HD_AUTO_CUTS cuts so many are considered: of
- *                as many equal shares of the time the one with the least output
- *    (steady.h). That is a heuristic; the moves of rule 4 go over all cuts. On chains of 100 to 500 cuts the
- *    plan took at most 1 % more than the best of all places simulated (tested for two and three stages).
+ *    (recompute) only if it does not fit otherwise. Of more than HD_AUTO_CUTS cuts only so many are
+ *    considered: the time is divided into as many equal shares, and of each the cut with the least output is
+ *    taken (steady.h). That is a heuristic; the moves of rule 4 go over all cuts. On chains of 100 to 500
+ *    cuts the plan took at most 1 % more than the best of all places simulated (tested for two and three
+ *    stages).
  * 3. The virtual nodes are shared out over pipelines in proportion to their speed, by largest remainder;
  *    ties: the lower pipeline.
  * 4. The HD_AUTO_KEEP best estimates (ties: the earlier shape) are made into schedules with updates, checked,

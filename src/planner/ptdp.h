@@ -1,4 +1,5 @@
-/* ptdp.h -- what training a transformer takes when it is split over tensor, pipeline and data: formulas.
+/* ptdp.h -- formulas for what it takes to train a transformer that is split by tensor, pipeline and data
+ * parallelism.
  *
  * The published figures of PTD-P (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU
  * Clusters Using Megatron-LM", SC 2021; activations: Korthikanti et al., "Reducing Activation Recomputation

@@ -1,5 +1,4 @@
-/* suggest.h -- other ways to share a job's batch out over virtual nodes, each with the plan that it would
- * get.
+/* suggest.h -- other sizes of virtual nodes for a job's batch, each with the plan that it would get.
  *
  * How large a virtual node is belongs to the job: it changes bits. So this changes nothing; `heddle plan JOB
  * --suggest-job` prints it, and a person decides. Large virtual nodes fill a device, small ones fill a
@@ -8,8 +7,8 @@
  * 1. Candidates: sizes b = 1, 2, 4, ... and the job's own. V = ceil(B / b), and b then is ceil(B / V), as a
  *    job makes it; each V once, in ascending order of sizes. The last virtual node may be shorter; none is
  *    empty.
- * 2. Each is planned by the planner given, with the same wishes, on its own profile. What no plan fits says
- *    why.
+ * 2. Each is planned by the given planner, under the same constraints, on its own profile. Where no plan
+ *    fits, the reason is kept.
  * 3. Best: the most samples a second; ties: the smaller virtual nodes.
  *
  * Equal arguments give equal answers. What is handed out lies in the arena; profiles and plans go through

@@ -13,21 +13,20 @@
  * 3. A tolerated loss comes at any time of a step alike. Until the first rank has its last gradient
  *    (`goes_on`, a share of the step) shadows go on with it, and the heir computes once more what the lost
  *    rank had: half of it on average, with the forwards of `eager` and all of `full` left out. Later the step
- *    is begun again (ADR 140). Peers share half of what a rank does in a step, with spare pipelines,
- *    too.
- * 4. Grids that could not win, and shadows on them, even if no device waited but for what has to be before
- *    it and nothing were computed twice, are left out and counted, unless all are asked for; so are those of
- *    equal devices, all of them there, that could not wherever their boundaries were (hd_job_plan_may()); and
- *    those for which there are never the machines, where fewer pipelines are the same run. Nothing else is
- *    left out, and no reason to refuse one is lost: HD_WAYS_REFUSED are kept, more are counted. Each way has
- *    the reason why it lost beside the choice. Those that may be worth most come first.
+ *    is begun again (ADR 140). Peers share half of what a rank does in a step, also with spare pipelines.
+ * 4. Pruned and counted, unless all are asked for: grids, and shadows on them, that could not win even if
+ *    devices waited only for what they depend on and nothing were computed twice; grids of equal devices, all
+ *    of them there, that could not win wherever their boundaries were (hd_job_plan_may()); and grids for
+ *    which there are never enough machines, where fewer pipelines are the same run. Nothing else is pruned.
+ *    The reasons why grids were refused are kept, up to HD_WAYS_REFUSED, and counted beyond. Each way that
+ *    lost has the reason. Those that may be worth most come first.
  * 5. With a trace, machines come and go: a run has as many of a grid's pipelines as there are machines for
  *    (hd_spot_presence()), each number of them planned and judged by itself. With machines for fewer than
  *    one, or for fewer than F + 1 of replica:F, shadows and replicas go on with fewer stages, as a run does:
  *    as many as one pipeline, or F + 1, have ranks then, in the same order and chunks; or one (rules 17 and
- *    19 of protocol/coordinator.h), whose copies go on as peers do, by `reroute`. All other runs stand. Paid
- *    are the machines that are there, and losses strike among those, as many as there are on average with
- *    such a grid.
+ *    19 of protocol/coordinator.h), whose copies go on as peers do, by `reroute`. All other runs stand still.
+ *    The machines that are there are paid for, and losses strike among them: as many as are there on average
+ *    with such a grid.
  *
  * Equal arguments give equal answers. What is handed out lies in the arena; plans go through one of their
  * own. Pure. */

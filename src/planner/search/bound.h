@@ -1,6 +1,7 @@
-/* bound.h -- what no simulation of a candidate can fall below, found without one.
+/* bound.h -- a lower bound on the simulated time of a candidate, found without a simulation.
  *
- * Private to the planner: what is surely slower than what is there need not be simulated. The greatest of
+ * Private to the planner: a candidate whose bound is above the best so far need not be simulated. It is the
+ * greatest of
  *
  *	work    of a rank: the way of its first virtual node to it, its work, then the sum of its gradients
  *	        over the copies; or where backward passes are whole, the way back of its last virtual node
