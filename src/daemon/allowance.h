@@ -1,14 +1,14 @@
-/* allowance.h -- how much of a thread that all share each user may take for its questions.
+/* allowance.h -- a rate limit: how much time of the daemon's one thread each user's questions may take.
  *
- * The daemon answers in one thread; what asks a policy, or takes in a thousand jobs, takes long there. A user
- * may have HD_ALLOWANCE_MOST_NS of it at once, and a part of the time that goes by: a user that asks much
- * waits, the others are answered.
+ * The daemon answers in one thread; a question that asks a policy, or takes in a thousand jobs, takes long
+ * there. A user may use HD_ALLOWANCE_MOST_NS of it at once, and is given back a fixed part of the time that
+ * passes: a user that asks much waits, the others are answered.
  *
  * 1. What a question takes is known when it is answered: one may take more than is left, and the next ones
  *    wait the longer. Questions are refused while nothing is left.
  * 2. A job that is taken in costs HD_ALLOWANCE_JOB_NS at least: most of its time is the disk's.
- * 3. Of at most HD_ALLOWANCE_USERS users it is known what they took; those with most left are forgotten
- *    first, and begin with all. A user that owes is not forgotten for one that does not.
+ * 3. At most HD_ALLOWANCE_USERS users are tracked. Those with the most left are forgotten first, and begin
+ *    again with all of it. A user that owes time is not forgotten for one that does not.
  *
  * Pure, a plain value; zeroed: none took any. */
 #ifndef HD_DAEMON_ALLOWANCE_H

@@ -13,8 +13,8 @@
  *    agree. A backup of a later program is refused, one of an earlier program is brought to this version.
  * 3. It is restored where no scheduler serves, no process of a run works and no jobs are known. Nothing is
  *    written over: a file that is there and differs is refused before anything is written.
- * 4. The store comes last, and as a whole: whatever ends this before, there is none that has jobs, and the
- *    same request does it again.
+ * 4. The store comes last, and as a whole: if a restore is interrupted before that, there is no store with
+ *    jobs, and the same request can be made again.
  * 5. Runs are ahead of a backup. Of each job the number of leases is raised to the greatest that its run
  *    had, so that no number is given twice; one whose run has ended with all its steps is done, with its
  *    digest; any other that was open is queued and goes on from its newest checkpoint. Jobs that were

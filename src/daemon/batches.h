@@ -6,12 +6,12 @@
  *
  * 1. A batch job is named by folder, job and lease: one that an earlier process of this folder asked for is
  *    found before any is asked for. What was found is never asked for twice.
- * 2. It is there from when it is wanted until the batch system says that it is over; before that has answered
- *    it is taken to be there.
+ * 2. It counts as there from the moment that it is wanted until the batch system says that it is over; until
+ *    the batch system has answered, it counts as there.
  * 3. One that ended is not replaced before it is wanted again. After failures in a row that waits, longer
  *    each time (launch/slurm_jobs.h).
- * 4. One that is left is taken back if it waits; if it runs its workers leave with their run, and it is ended
- *    HD_BATCHES_LEAVE_NS after it was left first.
+ * 4. One that is no longer wanted is cancelled if it waits in the queue. If it runs, its workers leave with
+ *    their run, and it is ended HD_BATCHES_LEAVE_NS after it ceased to be wanted.
  * 5. A refusal is said once and tried again HD_BATCHES_REFUSED_NS later; the job's `why` has it meanwhile.
  *
  * Ownership: open/close, which ends none of them; the spec is borrowed. Threads: one; nothing blocks but the

@@ -18,8 +18,8 @@
  *    their pid locks and starts none twice.
  * 4. The daemon starts the workers of a job, one a device; its coordinator starts none, nor does a
  *    coordinator after a takeover: the file `lease` in the run's folder says so.
- * 5. A run ended as its coordinator wrote into end.json for this lease. A run without coordinator and without
- *    that file for HD_DAEMON_NO_COORDINATOR_NS plus twice the job's workers.detect has failed.
+ * 5. How a run ended is what its coordinator wrote into end.json for this lease. A run without coordinator
+ *    and without that file for HD_DAEMON_NO_COORDINATOR_NS plus twice the job's workers.detect has failed.
  * 6. A run's folder is never reused: if DIR/runs has runs that the store does not know (it was damaged and
  *    moved away), new ids start after theirs.
  * 7. Runs are polled every HD_DAEMON_LOOK_NS. A run that does not answer within HD_DAEMON_ASK_NS gets only

@@ -6,7 +6,7 @@
  *
  * 1. "unix:PATH" in a folder that only its user can enter; with `shared` one in which only it can make files,
  *    for all accounts of the machine: the handler says whose a connection is. Or "tcp:127.0.0.1:PORT",
- *    "tcp:[::1]:PORT" with    http->token. Nothing else (hd_http_where).
+ *    "tcp:[::1]:PORT" with `http->token`. Nothing else (hd_http_where).
  * 2. One request a connection; then it ends. HD_HTTP_CONNECTIONS at once, of one address HD_HTTP_PER_ADDRESS;
  *    others wait. Of one user HD_HTTP_OF_USER, streams among them HD_HTTP_STREAMS_OF_USER: further ones are
  *    answered at once [429], on a shared socket before they say a word, so that no user keeps others out. An
@@ -14,9 +14,9 @@
  * 3. A request is whole HD_HTTP_REQUEST_NS after its connection began, and an answer taken HD_HTTP_ANSWER_NS
  *    after that, or the connection is ended, however busily its bytes drip. A stream must take what there is
  *    within HD_HTTP_IDLE_S.
- * 4. Every answer forbids pages to be built of it (CSP), to be kept, to be read as another type; the files of
- *    the page (page.h) have a policy of their own and may be kept, to be asked about again. No CORS header is
- *    ever sent.
+ * 4. The headers of every answer forbid using it as a page (CSP), caching it, and guessing another type; the
+ *    files of the page (page.h) have a policy of their own and may be kept, to be asked about again. No CORS
+ *    header is ever sent.
  * 5. Each request that changes something leaves a line in `audit`, whatever became of it:
  *    {"t","from","uid","user","what","method","target","account","status","error"}; uid -1: not known;
  *    account, if it is of one: of the job that was handed in, or the one that was asked for. So does one

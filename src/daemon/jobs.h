@@ -9,10 +9,9 @@
  * 3. A file that is not ours, newer, or damaged is HD_E_INTEGRITY and stays as it is.
  * 4. Devices and types are stored by name, so pools may grow or be listed otherwise at the next start. A
  *    lease of a device that is no more is HD_E_INVAL.
- * 5. A store of version 1 knew no terms (scheduler/terms.h): opened here it becomes one of version 2, its
-  * jobs
- *    have none, and the program that wrote it refuses it from then on, for it would run jobs that are held.
- *    Windows (scheduler/window.h) are words of it.
+ * 5. A store of version 1 has no terms of jobs (scheduler/terms.h). Opened here it becomes one of version 2,
+ *    whose jobs have none; the older program refuses it from then on, since it would run jobs that are held.
+ *    Windows (scheduler/window.h) are stored as words.
  * 6. The newest HD_JOBS_EVENTS events are kept, and less than 256 older ones; jobs that are over stay.
  *
  * Ownership: open/close; what a callback is shown holds until it returns. Threads: one. Writes block for

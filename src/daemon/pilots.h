@@ -8,9 +8,8 @@
  * 1. A pilot is bound to a free device when its state is first seen, and stays so; its order names the
  *    device, so that a scheduler that starts again binds it alike before leases are carried out.
  * 2. A pilot whose beat stands still for HD_PILOTS_SILENT_NS of looks is gone, and so is its worker: its node
- *    may be lost, or only its way to the folder. If it comes back it is another pilot, whose worker is that
- * of
- *    a job that may have no use for it: it is asked to leave as any worker that no lease knows.
+ *    may be lost, or only its way to the folder. If it comes back it counts as another pilot, and its worker
+ *    is asked to leave, as any worker that no lease knows.
  * 3. More is wanted at once; less only after it was less for idle_ns. Then pilots without a job go, the one
  *    that was bound last first. One with a worker is never sent away for that.
  * 4. A launcher's refusal is said once and tried again; it ends no scheduler.

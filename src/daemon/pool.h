@@ -1,8 +1,8 @@
 /* pool.h -- the devices that a scheduler hands out on this machine: pools of declared types.
  *
- * A device is a place for one worker process with one core. How fast a type is is declared, and made so: a
- * type of speed 1 has whole cores, one of less that part of a core; with speeds above 1 the fastest has whole
- * cores, the others their part of its.
+ * A device is a place for one worker process with one core. The speed of a type is declared, and enforced: a
+ * type of speed 1 has whole cores, a slower one that part of a core. If any speed is above 1, the fastest
+ * type has whole cores, and the others the part of a core that their speed is of its.
  *
  * 1. "TYPE:N[:SPEED[:PRICE]]": N devices, speed 1 unless said, price in US dollars an hour. Types differ;
  *    numbers within a type go from 0.

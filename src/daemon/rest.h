@@ -9,10 +9,9 @@
  * 1. Another version than HTTP/1.1 [505]; another method than GET and POST [405]; a target longer than
  *    HD_REST_TARGET [414], or with bytes other than letters, digits and -._~/?&=, [400] (no escapes: no name
  *    of ours needs one).
- * 2. More than HD_REST_HEADERS headers [431]; a header whose name is no token, or one of those we read
- *    standing there twice; any Transfer-Encoding; a Content-Length that is no number [400].
- * 3. A Host that is not this machine by one of its loopback names with the port served [421]: DNS cannot be
- *    made to point here.
+ * 2. More than HD_REST_HEADERS headers [431]; a header whose name is no token, or twice one of those that are
+ *    read; any Transfer-Encoding; a Content-Length that is no number [400].
+ * 3. A Host other than a loopback name of this machine with the port served [421]: this stops DNS rebinding.
  * 4. An Origin that is not one of these [403].
  * 5. Where a token is asked for (TCP): no `Authorization: Bearer TOKEN`, or another token [401]; compared in
  *    constant time. The files of the page (page.h) alone are for everybody.

@@ -17,16 +17,16 @@
  *	  eve: {account: vision, operates: [lab]}
  *	others: {account: vision}        # accounts of the machine that are not listed; without it: refused
  *
- * 1. Whose a job is says the number of the machine's account (uid), which the kernel gives for a Unix socket
- *    and `users` for a token. A name is looked up when the file is read, or is given with `uid:`. Two users
- *    of one uid are refused.
- * 2. Root and the scheduler's own account are its owner: they may all and have no quotas, whatever the file
- *    says.
+ * 1. A job belongs to an account of the machine, by its number (uid): the kernel gives it for a Unix socket,
+ *    and a token has that of its user. A name is looked up when the file is read, or is given with `uid:`.
+ *    Two users of one uid are refused.
+ * 2. Root and the scheduler's own account are its owner: they may do everything and have no quotas, whatever
+ *    the file says.
  * 3. A quota holds for the sum over all jobs of the user, of the account and of all those below it, of the
  *    group; the tightest counts. One of `others` holds for each of them.
- * 4. What the table of rights does not name only admins may. Of jobs that count to an account that a user
- *    operates, or to one below it, the user may what an operator may of all.
- * 5. A name of the file is its uid's alone: another account of that name is uid-NUMBER here.
+ * 4. What the table of rights does not name is for admins alone. For jobs that count to an account that a
+ *    user operates, or to one below it, that user has the rights that an operator has for all jobs.
+ * 5. A name in the file stands for its uid alone: another account of that name is called uid-NUMBER here.
  * 6. Accounts are trees, HD_USERS_LEVELS deep. A job counts to one account: the one that it was handed in
  *    for, as long as its user is in that, else the first that its user is in. A job of the owner counts to
  *    the account that it was handed in for, and then has that one's quotas; else to none.

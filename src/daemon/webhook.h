@@ -3,10 +3,10 @@
  * Each event that ends a job, or of HD_WEBHOOK_KINDS, is a POST of JSON, one at a time, oldest first: the
  * members of an event of GET /v1/events and `name`, that of its job.
  *
- * 1. Events are the store's, and the last that was delivered is written into DIR/webhook: there is no queue
- *    but that, and a receiver that was away, or a scheduler that was, misses none that the store still has
- *    (jobs.h, rule 6). The first start begins with what happens then, and so does one with a store that
- *    has not come as far.
+ * 1. Events are the store's, and the last that was delivered is written into DIR/webhook: there is no other
+ *    queue, so after an outage of the receiver or of the scheduler no event is missed that the store still
+ *    has (jobs.h, rule 6). The first start begins with the events from then on, and so does a start with a
+ *    store whose newest event is older than that.
  * 2. At least once: an answer that is lost has the event sent again, with the same `number`.
  * 3. 2xx has it delivered, whatever follows the answer's head. 4xx, but for 408 and 429,
  *    refuses that event: it is dropped, and the log says so. All else is tried again, after
