@@ -13,7 +13,7 @@
 #	COSTS=FILE                                # costs.json of an earlier run of MODEL: not measured again
 #	LIMIT=60                                  # seconds that a run of a variant may take; each size of ddp
 #	                                          # (a minute, and four times what its steps compute)
-#	DRAWS=12                                  # of random that are simulated
+#	DRAWS=3                                   # seeds of random that are simulated
 #	PYTHON=FILE                               # with torch, for ddp; else that table is left out
 #
 # 1. In place of computing, devices wait (paced:1) what the nodes of the model took one device of this
@@ -23,7 +23,7 @@
 # 2. The profile names the link, as one that was measured would: orders and buckets are cut for it, and the
 #    step is predicted for it.
 # 3. Variants of a table follow one another, in each round in the opposite order; ratios are of one round, the
-#    middle one is given. Each round has a seed of its own, so random is another order. Beside a step stand
+#    middle one is given. Each round has a seed of its own, so random is other orders. Beside a step stand
 #    the bytes that a worker sent, at the link's rate; the share by which the slow tenth of its steps is
 #    longer than the fast tenth; the buckets; the predicted step; and by how much the slowest worker's part of
 #    a step is longer than the fastest one's, as they recorded it: until its end there, without what it then
@@ -35,7 +35,8 @@
 # 5. servers: with optim.clip, as jobs have it that say nothing: no parameter is sent before the norms of all
 #    sums are known. unclipped: without; then parameters are sent while the pass goes on (ADR 245).
 # 6. What orders can gain at most: behind each table of orders, the steps that the program simulates before a
-#    run starts, of the best order and of DRAWS random ones. No order is faster than the computing alone.
+#    run starts, of the best order and of random with DRAWS seeds, each the mean of two dozen steps. No order
+#    is faster than the computing alone.
 # A key that the program does not know, and a run that failed, is a line in words.
 set -eu
 cd "$(dirname "$0")/.."
@@ -47,7 +48,7 @@ work=$(mktemp -d)
 trap 'machines_gone; rm -rf "$work"' EXIT
 rows=${ROWS:-order servers unclipped buckets small unfused sweep ddp}
 rounds=${ROUNDS:-1} steps=${STEPS:-8} mbit=${MBIT:-200} even=${EVEN:-1}
-burst=128kb limit=${LIMIT:-60} seed=${SEED:-3} draws=${DRAWS:-12}
+burst=128kb limit=${LIMIT:-60} seed=${SEED:-3} draws=${DRAWS:-3}
 
 job()           # MODEL CLIP
 {
@@ -142,7 +143,7 @@ drawn = sorted(ms for name, ms in took if name == "random" and ms > 0)
 if ordered and drawn:
     name, ms = min(ordered, key=lambda x: x[1])
     middle = statistics.median(drawn)
-    print("\nSimulated: %s %.0f ms, %d draws of random %.0f to %.0f, middle %.0f: ordered over random at "
+    print("\nSimulated: %s %.0f ms, %d seeds of random %.0f to %.0f, middle %.0f: ordered over random at "
         "most %.3f, in the middle %.3f; over computing alone %.3f, %.3f." % (name, ms, len(drawn),
         drawn[0], drawn[-1], middle, drawn[-1] / ms, middle / ms, drawn[-1] / float(sys.argv[2]),
         middle / float(sys.argv[2])))

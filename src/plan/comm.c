@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/philox.h"
+
 const char *const hd_comm_order_names[HD_NCOMM_ORDERS] = {
 #define X(id, text) [HD_COMM_##id] = text,
 	HD_COMM_ORDERS(X)
@@ -200,10 +202,22 @@ void hd_comm_put(const struct hd_comm *c, struct hd_text *text)
 
 /* ---- use ---- */
 
-uint32_t hd_comm_urgency(const struct hd_comm *c, uint32_t nbuckets, uint32_t bucket, bool part)
+/* Below n. */
+static uint32_t draw(uint32_t seed, uint32_t n, bool part, const struct hd_comm_turn *turn)
+{
+	const struct hd_philox x = hd_philox((uint32_t[]){ seed, (uint32_t)turn->step, turn->from, turn->to },
+		hd_philox_key(turn->step >> 32, HD_RNG_USER));
+
+	return (uint32_t)((uint64_t)x.word[part] * n >> 32);
+}
+
+uint32_t hd_comm_urgency(const struct hd_comm *c, uint32_t nbuckets, uint32_t bucket, bool part,
+	const struct hd_comm_turn *turn)
 {
 	const bool decided = c && c->nbuckets == nbuckets;
-	const uint32_t behind = nbuckets - 1 - bucket, rank = decided ? c->rank[bucket] : behind;
+	const uint32_t behind = nbuckets - 1 - bucket, rank = !decided ? behind :
+		c->order == HD_COMM_RANDOM && turn ? draw(c->rank[bucket], nbuckets, part, turn) :
+		c->rank[bucket];
 
 	if (decided && c->parts)
 		return 1 + 2 * rank + !part;

@@ -11,6 +11,9 @@
  * 3. nsegments[b]: of how many consecutive segments bucket b is, at least one. NULL: HD_BUCKET_CHUNKS chunks
  *    each.
  * 4. A rank is an urgency, never a gate: nothing waits for what is more urgent, and no watchdog is needed.
+ *    With RANDOM the ranks are the seed of what is drawn for each step, sender and receiver: what TicTac
+ *    compares with, a framework without an order, whose transfers come in another one at each worker in each
+ *    step. An order that all workers keep is no such thing, whichever it is (ADR 271).
  * 5. `parts`: partial sums go by rank, too, each before what its owner makes of it. That pays where a step
  *    begins on the parameters that have arrived. Else partial sums go first, as backward passes make them
  *    (ADR 171), and ranks order what owners send.
@@ -35,7 +38,7 @@
 #define HD_COMM_ORDERS(X)   \
 	X(AUTO,     "auto")   /* search where all times are known, else tic+ */ \
 	X(FIFO,     "fifo")   /* as backward passes make them */ \
-	X(RANDOM,   "random") /* by the job's seed */ \
+	X(RANDOM,   "random") /* by the job's seed, another one in each step between each two workers */ \
 	X(TIC,      "tic") \
 	X(TIC_PLUS, "tic+") \
 	X(TAC,      "tac") \
@@ -73,9 +76,13 @@ HD_MUST_USE enum hd_err hd_comm_read(struct hd_comm *comm, const char *text, str
 /* Reads back to the same. */
 void hd_comm_put(const struct hd_comm *comm, struct hd_text *text);
 
+/* In which step a transfer goes, and between which workers. */
+struct hd_comm_turn { uint64_t step; uint32_t from, to; };
 /* Urgency of a transfer of bucket b among n (`comm` NULL or undecided: rank as backward passes make them, the
- * last first). `part`: a partial sum. From 1 on, at most 2 n. */
-uint32_t hd_comm_urgency(const struct hd_comm *comm, uint32_t nbuckets, uint32_t bucket, bool part);
+ * last first). `part`: a partial sum. `turn` NULL: of all; it counts with RANDOM alone, where several buckets
+ * may share a rank. From 1 on, at most 2 n. */
+uint32_t hd_comm_urgency(const struct hd_comm *comm, uint32_t nbuckets, uint32_t bucket, bool part,
+	const struct hd_comm_turn *turn);
 
 /* How many bytes between two workers may be on their way at once: what the link carries while one comes and
  * its acknowledgement goes, and in HD_COMM_SLACK_NS beside it, in which threads on both ends are late; at

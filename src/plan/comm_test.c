@@ -65,6 +65,11 @@ static void what_is_no_decision_is_refused(void **state)
 	hd_arena_finish(&arena);
 }
 
+static uint32_t urgency(const struct hd_comm *c, uint32_t n, uint32_t bucket, bool part)
+{
+	return hd_comm_urgency(c, n, bucket, part, NULL);
+}
+
 /* By rule 5, from its words: of what is sent, the more urgent has the smaller number. */
 static void urgencies_follow_ranks_and_parts(void **state)
 {
@@ -75,24 +80,76 @@ static void urgencies_follow_ranks_and_parts(void **state)
 	for (uint32_t b = 0; b < 4; b++)
 		for (uint32_t o = 0; o < 4; o++) {
 			/* nothing decided: parts first, of each the last bucket first */
-			assert_true(hd_comm_urgency(NULL, 4, b, true) < hd_comm_urgency(NULL, 4, o, false));
+			assert_true(urgency(NULL, 4, b, true) < urgency(NULL, 4, o, false));
 			for (int part = 0; part < 2; part++)
-				assert_int_equal(hd_comm_urgency(NULL, 4, b, part) <
-					hd_comm_urgency(NULL, 4, o, part), b > o);
+				assert_int_equal(urgency(NULL, 4, b, part) <
+					urgency(NULL, 4, o, part), b > o);
 			c.parts = false;
-			assert_true(hd_comm_urgency(&c, 4, b, true) == hd_comm_urgency(NULL, 4, b, true));
-			assert_int_equal(hd_comm_urgency(&c, 4, b, false) < hd_comm_urgency(&c, 4, o, false),
+			assert_true(urgency(&c, 4, b, true) == urgency(NULL, 4, b, true));
+			assert_int_equal(urgency(&c, 4, b, false) < urgency(&c, 4, o, false),
 				rank[b] < rank[o]);
 			c.parts = true;
-			assert_true(hd_comm_urgency(&c, 4, b, true) < hd_comm_urgency(&c, 4, b, false));
+			assert_true(urgency(&c, 4, b, true) < urgency(&c, 4, b, false));
 			for (int part = 0; part < 4; part++)
-				CHECK(b == o || (hd_comm_urgency(&c, 4, b, part & 1) <
-					hd_comm_urgency(&c, 4, o, part >> 1)) == (rank[b] < rank[o]),
+				CHECK(b == o || (urgency(&c, 4, b, part & 1) <
+					urgency(&c, 4, o, part >> 1)) == (rank[b] < rank[o]),
 					"%u %u %d", b, o, part);
 			/* of another table of buckets it says nothing */
-			assert_int_equal(hd_comm_urgency(&c, 9, b, false), hd_comm_urgency(NULL, 9, b,
+			assert_int_equal(urgency(&c, 9, b, false), urgency(NULL, 9, b,
 				false));
 		}
+}
+
+/* How many of the pairs of buckets stand in the same order in both turns. */
+static uint32_t alike(const struct hd_comm *c, const struct hd_comm_turn *a, const struct hd_comm_turn *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->nbuckets; i++)
+		for (uint32_t k = 0; k < i; k++)
+			n += (hd_comm_urgency(c, c->nbuckets, i, false, a) <
+				hd_comm_urgency(c, c->nbuckets, k, false, a)) ==
+				(hd_comm_urgency(c, c->nbuckets, i, false, b) <
+				hd_comm_urgency(c, c->nbuckets, k, false, b));
+	return n;
+}
+
+static void a_random_order_is_another_one_in_each_turn(void **state)
+{
+	enum { N = 200, PAIRS = N * (N - 1) / 2 };
+	const struct hd_comm_turn turn = { 7, 0, 2 };
+	const struct hd_comm_turn others[] = { { 8, 0, 2 }, { 7, 1, 2 }, { 7, 0, 3 }, { 7, 2, 0 },
+		{ 7 + (UINT64_C(1) << 32), 0, 2 } };
+	uint32_t rank[N], other[N], below[4] = { 0 };
+	struct hd_comm c = { .order = HD_COMM_RANDOM, .parts = true, .nbuckets = N, .rank = rank };
+
+	(void)state;
+	for (uint32_t b = 0; b < N; b++)
+		rank[b] = (b * 77 + 13) % N;
+	for (uint32_t b = 0; b < N; b++) {
+		const uint32_t u = hd_comm_urgency(&c, N, b, false, &turn);
+		assert_true(u >= 1 && u <= 2 * N && u == hd_comm_urgency(&c, N, b, false, &turn));
+		below[(u - 1) * 4 / (2 * N)]++;
+		assert_int_equal(urgency(&c, N, b, false), 2 + 2 * rank[b]);
+	}
+	for (uint32_t q = 0; q < 4; q++)
+		CHECK(below[q] > 30 && below[q] < 70, "%u of %d in a quarter", below[q], N);
+	assert_int_equal(alike(&c, &turn, &turn), PAIRS);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		const uint32_t n = alike(&c, &turn, &others[i]);
+		CHECK(n > PAIRS * 2 / 5 && n < PAIRS * 3 / 5, "%zu: %u of %d pairs", i, n, PAIRS);
+		c.order = HD_COMM_TAC;
+		assert_int_equal(alike(&c, &turn, &others[i]), PAIRS);
+		c.order = HD_COMM_RANDOM;
+	}
+	/* another seed, another order */
+	for (uint32_t b = 0; b < N; b++)
+		other[b] = hd_comm_urgency(&c, N, b, false, &turn);
+	for (uint32_t b = 0, same = 0; b < N; b++) {
+		rank[b] = (rank[b] + 1) % N;
+		same += hd_comm_urgency(&c, N, b, false, &turn) == other[b];
+		assert_true(same < N / 10);
+	}
 }
 
 static void a_transfer_takes_its_bytes_and_the_latency(void **state)
@@ -130,6 +187,7 @@ int main(void)
 		cmocka_unit_test(a_decision_comes_back_as_it_was_written),
 		cmocka_unit_test(what_is_no_decision_is_refused),
 		cmocka_unit_test(urgencies_follow_ranks_and_parts),
+		cmocka_unit_test(a_random_order_is_another_one_in_each_turn),
 		cmocka_unit_test(a_transfer_takes_its_bytes_and_the_latency),
 		cmocka_unit_test(so_much_is_on_its_way_as_the_link_carries_meanwhile),
 	};

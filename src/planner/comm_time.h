@@ -19,7 +19,8 @@
  *    worker knows the norms of all sums (exchange.h, rule 7); without copies none is readable before the
  *    step is over.
  * 5. A step is over when all is everywhere and each has heard so. Backward passes begin after that.
- * 6. The answer is the time from the end of one step's backward passes to the end of the next one's.
+ * 6. The answer is the time from the end of one step's backward passes to the end of the next one's; of an
+ *    order that is drawn for each step (plan/comm.h) the mean of HD_COMM_TIME_DRAWS such times.
  * 7. What is not in it: adding, updating, reading rows, and processes that share a core.
  *
  * At most HD_COMM_TIME_WORKERS, and HD_COMM_TIME_MESSAGES in a step: beyond nothing is said. Pure; memory is
@@ -29,7 +30,8 @@
 
 #include "planner/comm.h"
 
-enum { HD_COMM_TIME_WORKERS = 8, HD_COMM_TIME_MESSAGES = 1 << 15, HD_COMM_TIME_STEPS = 4 };
+enum { HD_COMM_TIME_WORKERS = 8, HD_COMM_TIME_MESSAGES = 1 << 15, HD_COMM_TIME_STEPS = 4,
+	HD_COMM_TIME_DRAWS = 24 };
 
 /* Of the exchange between workers. */
 struct hd_comm_way {

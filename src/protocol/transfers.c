@@ -227,12 +227,13 @@ static bool all_wait_for(const struct hd_transfers *t, enum hd_xfer_kind kind)
 }
 
 /* Rule 4. */
-static uint32_t priority_of(const struct hd_transfers *t, enum hd_xfer_kind kind, uint32_t bucket)
+static uint32_t priority_of(const struct hd_transfers *t, enum hd_xfer_kind kind, uint32_t bucket,
+	const struct hd_comm_turn *turn)
 {
 	if (all_wait_for(t, kind))
 		return 0;
 	return t->spec.sums_first ? 1 + bucket :
-		hd_comm_urgency(t->spec.comm, t->spec.nbuckets, bucket, kind == HD_XFER_PARTIAL);
+		hd_comm_urgency(t->spec.comm, t->spec.nbuckets, bucket, kind == HD_XFER_PARTIAL, turn);
 }
 
 static uint32_t worker_of(const struct hd_transfers *t, uint32_t member)
@@ -256,13 +257,19 @@ struct hd_xfer hd_transfers_row(const struct hd_transfers *t, const struct hd_xf
 	assert(name->from != name->to);
 	const uint32_t bucket = bucket_of(t, name);
 	row.primitive = hd_transfers_primitive(t, name);
-	row.priority = priority_of(t, name->kind, bucket);
+	row.priority = priority_of(t, name->kind, bucket, NULL);
 	if (of == OF_MEMBER || of == OF_BUCKET) {
 		row.bucket = bucket;
 		row.first_chunk = first_chunk(t, bucket);
 		row.nchunks = first_chunk(t, bucket + 1) - row.first_chunk;
 	}
 	return row;
+}
+
+uint32_t hd_transfers_priority(const struct hd_transfers *t, const struct hd_xfer_name *name, uint64_t step)
+{
+	return priority_of(t, name->kind, bucket_of(t, name), &(struct hd_comm_turn){ step,
+		worker_of(t, name->from), worker_of(t, name->to) });
 }
 
 /* ---- what a step can use ---- */

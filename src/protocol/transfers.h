@@ -109,6 +109,9 @@ HD_MUST_USE enum hd_err hd_transfers_name(const struct hd_transfers *table, uint
 uint8_t hd_transfers_primitive(const struct hd_transfers *table, const struct hd_xfer_name *name);
 /* All of the row, with nothing predicted; of no mail. */
 struct hd_xfer hd_transfers_row(const struct hd_transfers *table, const struct hd_xfer_name *name);
+/* Rule 4, in that step: with an order that is drawn for each step it is not the row's. */
+uint32_t hd_transfers_priority(const struct hd_transfers *table, const struct hd_xfer_name *name,
+	uint64_t step);
 
 /* Rows that go from one member to another in the step of `x` and in later ones of its view: rising ids into
  * id[], or, where `id` is NULL, their number alone. */

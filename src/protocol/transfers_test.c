@@ -266,6 +266,48 @@ static void a_rank_is_an_urgency(void **state)
 	}
 }
 
+/* Of a random order a row has the rank that all steps share, and each step another urgency for each two
+ * workers: that of their ids, which members' indices may not change. */
+static void a_random_order_is_drawn_for_each_step(void **state)
+{
+	enum { N = 60, STEPS = 50 };
+	static const uint32_t member[] = { 4, 9, 30 };
+	uint32_t rank[N];
+	struct hd_comm comm = { .order = HD_COMM_RANDOM, .parts = true, .nbuckets = N, .rank = rank };
+	struct hd_transfers_spec spec = { .nmembers = 3, .nvns = 3, .nbuckets = N, .copies = 2, .comm = &comm,
+		.member = member, .floats = N * HD_BUCKET_BYTES / sizeof(float), .digest_bytes = 8 };
+	struct hd_transfers t, later;
+	uint32_t same[3] = { 0 };
+
+	(void)state;
+	for (uint32_t b = 0; b < N; b++)
+		rank[b] = N - 1 - b;
+	hd_transfers_init(&t, &spec);
+	spec.member = &member[1];         /* the first has left */
+	spec.nmembers = 2;
+	hd_transfers_init(&later, &spec);
+	for (uint64_t step = 0; step < STEPS; step++)
+		for (uint32_t b = 0; b < N; b++) {
+			const struct hd_xfer_name to[] = { { HD_XFER_SUM, 1, 2, b, 0 },
+				{ HD_XFER_SUM, 1, 0, b, 0 }, { HD_XFER_SUM, 0, 1, b, 0 }, { HD_XFER_NORM, 1, 2, b, 0 } };
+			const uint32_t u = hd_transfers_priority(&t, &to[0], step);
+			assert_in_range(u, 1, 2 * N);
+			assert_int_equal(hd_transfers_row(&t, &to[0]).priority, 2 + 2 * rank[b]);
+			assert_int_equal(hd_transfers_priority(&later, &to[2], step), u);
+			assert_int_equal(hd_transfers_priority(&t, &to[3], step), 0);
+			same[0] += u == hd_transfers_priority(&t, &to[1], step);
+			same[1] += u == hd_transfers_priority(&t, &to[0], step + 1);
+			same[2] += u == hd_transfers_row(&t, &to[0]).priority;
+		}
+	for (int i = 0; i < 3; i++)       /* by chance one in N */
+		CHECK(same[i] < 2 * STEPS, "%d: %u of %d are the same", i, same[i], STEPS * N);
+	comm.order = HD_COMM_TAC;
+	for (uint32_t b = 0; b < N; b++) {
+		const struct hd_xfer_name name = { HD_XFER_SUM, 1, 2, b, 0 };
+		assert_int_equal(hd_transfers_priority(&t, &name, 7), hd_transfers_row(&t, &name).priority);
+	}
+}
+
 /* Without a layout: full buckets of one vector, the last what is left. */
 static void a_plain_vector_is_cut_into_full_buckets(void **state)
 {
@@ -580,6 +622,7 @@ int main(void)
 		cmocka_unit_test(the_largest_table_fits_its_ids),
 		cmocka_unit_test(a_row_says_how_long_and_how_urgent_it_is),
 		cmocka_unit_test(a_rank_is_an_urgency),
+		cmocka_unit_test(a_random_order_is_drawn_for_each_step),
 		cmocka_unit_test(a_plain_vector_is_cut_into_full_buckets),
 		cmocka_unit_test(both_ends_of_a_step_name_the_same_rows),
 		cmocka_unit_test(ends_in_two_steps_of_an_epoch_have_the_rows_of_the_later),

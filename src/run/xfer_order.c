@@ -119,9 +119,9 @@ static enum hd_err read_rows(struct hd_tl_order *order, const struct hd_task *ta
 		struct hd_xfer_name name;
 		if (hd_transfers_name(&table[0], id, &name, NULL) || hd_xfer_is_mail(name.kind))
 			continue;
-		const struct hd_xfer was = hd_transfers_row(&table[0], &name),
-			then = hd_transfers_row(&table[1], &name);
-		row[id] = (struct hd_tl_row){ was.kind, was.bucket, was.priority, then.priority };
+		const struct hd_xfer was = hd_transfers_row(&table[0], &name);
+		row[id] = (struct hd_tl_row){ was.kind, was.bucket, was.priority,
+			hd_transfers_priority(&table[1], &name, 0) };
 	}
 	order->row = row;
 	return HD_OK;
@@ -130,8 +130,8 @@ static enum hd_err read_rows(struct hd_tl_order *order, const struct hd_task *ta
 /* comm.order is strict: nothing goes before its turn (worker/elastic.c). */
 static bool wants(enum hd_comm_order by) { return by != HD_COMM_FIFO && by != HD_COMM_RANDOM; }
 
-static enum hd_err may_ask(const struct hd_task *task, const struct hd_plan *plan, enum hd_comm_order by,
-	const struct hd_run_costs *costs, struct hd_diag *diag)
+static enum hd_err may_ask(const struct hd_task *task, const struct hd_plan *plan, enum hd_comm_order was,
+	enum hd_comm_order by, const struct hd_run_costs *costs, struct hd_diag *diag)
 {
 	if (plan->first || plan->nstages > 1)
 		return hd_fail(diag, HD_E_REFUSED, "--order: the workers of this run compute stages of the "
@@ -141,6 +141,9 @@ static enum hd_err may_ask(const struct hd_task *task, const struct hd_plan *pla
 	if (hd_job_int(task->job, HD_JOB_COMM_PRIMITIVE) == HD_PRIMITIVE_HALVING)
 		return hd_fail(diag, HD_E_REFUSED, "--order: partial sums of this run go by pairs "
 			"(comm.primitive: halving-doubling), which are not replayed in another order");
+	if (was == HD_COMM_RANDOM)
+		return hd_fail(diag, HD_E_REFUSED, "--order: this run was recorded with comm.order: random, "
+			"which is another order in each step; record it with another one");
 	if (!costs && (by == HD_COMM_TAC || by == HD_COMM_SEARCH))
 		return hd_fail(diag, HD_E_REFUSED, "--order %s needs to know what the nodes of the model "
 			"take, and this run has measured nothing (costs.json); tic, tic+ and fifo do without",
@@ -160,7 +163,7 @@ enum hd_err hd_xfer_order(struct hd_tl_order *order, const struct hd_task *task,
 	struct hd_tl_order made = { .nbuckets = hd_layout_nbuckets(&task->layout), .wants_was = wants(was),
 		.wants_now = wants(by) };
 	struct hd_comm now;
-	enum hd_err err = may_ask(task, plan, by, costs, diag);
+	enum hd_err err = may_ask(task, plan, was, by, costs, diag);
 
 	err = err ? err : hd_comm_ranks(&now, &ask, arena, diag);
 	err = err ? err : read_nodes(&made, task, costs, arena, diag);

@@ -104,6 +104,7 @@ static void what_cannot_be_said_is_refused(void **state)
 		{ "", 2, HD_COMM_AUTO, false, HD_OK }, { "", 1, HD_COMM_FIFO, true, HD_E_REFUSED },
 		{ "parallel: {stages: 2}\n", 2, HD_COMM_FIFO, true, HD_E_REFUSED },
 		{ "comm: {primitive: halving-doubling}\n", 2, HD_COMM_FIFO, true, HD_E_REFUSED },
+		{ "comm: {order: random}\n", 2, HD_COMM_FIFO, true, HD_E_REFUSED },
 	};
 
 	(void)state;

@@ -6,16 +6,17 @@
 
 #define LENT_TOKEN (UINT64_C(1) << 62)    /* with the serial of the buffers */
 
-/* Id, length and urgency are the row's. */
+/* Id and length are the row's, the urgency is that of the step. */
 static enum hd_err send_as(struct hd_relay *r, struct hd_xfer_name name, const void *bytes, uint64_t token,
 	struct hd_diag *diag)
 {
 	struct hd_xfer row = hd_transfers_row(&r->rows, &name);
 	uint32_t id = hd_transfers_id(&r->rows, name);
-	struct hd_send s = { .transfer = id, .priority = (int32_t)row.priority, .step = r->x->step,
+	struct hd_send s = { .transfer = id, .step = r->x->step,
+		.priority = (int32_t)hd_transfers_priority(&r->rows, &name, (uint64_t)r->x->step),
 		.bytes = bytes, .len = row.len_bytes, .token = token ? token : id };
 
-	assert(row.class == HD_XFER_PLANNED && row.priority <= INT32_MAX);
+	assert(row.class == HD_XFER_PLANNED && s.priority >= 0);
 	enum hd_err err = hd_hub_send(r->hub, row.to, &s, diag);
 	r->lent += token && !err;
 	return err == HD_E_PEERLOST ? HD_OK : err;

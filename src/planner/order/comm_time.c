@@ -16,7 +16,6 @@ struct timed_bucket {
 	double bytes, part_bytes;         /* of its sum; of a partial sum, with its pieces */
 	double final_ns;                  /* from the begin of the last backward pass on */
 	uint32_t owner, chain[MOST], nchain;      /* from the owner on */
-	uint32_t part, sum;               /* urgencies */
 	/* of the step at hand */
 	uint32_t due;
 	double all_ns;                    /* when all partial sums that have come were there */
@@ -27,6 +26,8 @@ struct timed_node { double ns; uint32_t first, n; };
 
 struct timed {
 	const struct hd_comm_way *way;
+	const struct hd_comm *comm;
+	uint64_t step;                    /* that at hand */
 	uint32_t nbuckets, nnodes;
 	struct timed_bucket *bucket;
 	struct timed_node *node;
@@ -137,8 +138,7 @@ static enum hd_err fill_nodes(struct timed *t, const struct hd_comm_ask *ask, co
 }
 
 /* Owners and chains are those of the view that a run begins with. */
-static enum hd_err hold(struct timed *t, const struct hd_comm *comm, struct hd_arena *arena,
-	struct hd_diag *diag)
+static enum hd_err hold(struct timed *t, struct hd_arena *arena, struct hd_diag *diag)
 {
 	const struct hd_comm_way *way = t->way;
 	uint64_t *bytes = hd_arena_take(arena, t->nbuckets + 1u, sizeof *bytes);
@@ -159,8 +159,6 @@ static enum hd_err hold(struct timed *t, const struct hd_comm *comm, struct hd_a
 			if (held.slot[b] >> m & 1)
 				at->chain[at->nchain++] = m;
 		}
-		at->part = hd_comm_urgency(comm, t->nbuckets, b, true);
-		at->sum = hd_comm_urgency(comm, t->nbuckets, b, false);
 		assert(at->nchain && at->chain[0] == at->owner);
 	}
 	hd_holding_finish(&held);
@@ -173,9 +171,11 @@ static void send(struct timed *t, uint8_t kind, uint32_t b, uint32_t from, uint3
 {
 	const struct timed_bucket *at = &t->bucket[b];
 
+	const uint32_t urgency = hd_comm_urgency(t->comm, t->nbuckets, b, kind == PART,
+		&(struct hd_comm_turn){ t->step, from, to });
+
 	hd_flows_add(&t->flows, &(struct hd_flow_message){ ready_ns,
-		kind == PART ? at->part_bytes : at->bytes, kind == PART ? at->part : at->sum, b, kind,
-		(uint8_t)from, (uint8_t)to });
+		kind == PART ? at->part_bytes : at->bytes, urgency, b, kind, (uint8_t)from, (uint8_t)to });
 }
 
 static uint32_t place_of(const struct timed_bucket *of, uint32_t worker)
@@ -332,14 +332,17 @@ static double between(const struct timed *t)
 	return (t->forward_ns + t->backward_ns) * (t->way->nvns - t->way->wave);
 }
 
+/* The last step; of an order that is drawn for each step the mean of all but the first. */
 static int64_t play(struct timed *t)
 {
-	const uint32_t n = t->way->nworkers;
-	double begin_ns[MOST], last_ns = 0, step_ns = 0;
+	const bool drawn = t->comm && t->comm->order == HD_COMM_RANDOM;
+	const uint32_t n = t->way->nworkers, nsteps = drawn ? HD_COMM_TIME_DRAWS + 1 : HD_COMM_TIME_STEPS,
+		from = drawn ? 1 : nsteps - 1;
+	double begin_ns[MOST], end_ns[2] = { 0, 0 };
 
 	for (uint32_t w = 0; w < n; w++)
 		begin_ns[w] = t->forward_ns * t->way->wave + between(t);
-	for (uint32_t step = 0; step < HD_COMM_TIME_STEPS; step++) {
+	for (t->step = 0; t->step < nsteps; t->step++) {
 		double mean_ns = 0;
 		exchange(t, begin_ns);
 		const double over_ns = over(t);
@@ -347,10 +350,9 @@ static int64_t play(struct timed *t)
 			mean_ns += t->back_ns[w] / n;
 			begin_ns[w] = fmax(over_ns, forward(t, w, over_ns)) + between(t);
 		}
-		step_ns = mean_ns - last_ns;
-		last_ns = mean_ns;
+		end_ns[t->step >= from] = mean_ns;
 	}
-	return llround(step_ns);
+	return llround((end_ns[1] - end_ns[0]) / (nsteps - from));
 }
 
 static bool is_small(uint32_t nbuckets, uint32_t nworkers)
@@ -363,7 +365,7 @@ enum hd_err hd_comm_step_time(struct hd_comm_time *time, const struct hd_comm_as
 	const struct hd_comm_cut *cut, const struct hd_comm *comm, const struct hd_comm_way *way,
 	struct hd_arena *arena, struct hd_diag *diag)
 {
-	struct timed t = { .way = way };
+	struct timed t = { .way = way, .comm = comm };
 	uint32_t *of = buckets_of_segments(ask->layout, cut, &t.nbuckets, arena);
 
 	assert(ask->node_ns && way->nworkers && way->wave && way->wave <= way->nvns);
@@ -381,7 +383,7 @@ enum hd_err hd_comm_step_time(struct hd_comm_time *time, const struct hd_comm_as
 		return no_memory(diag);
 	fill_buckets(&t, ask, of);
 	enum hd_err err = fill_nodes(&t, ask, of, arena, diag);
-	err = err ? err : hold(&t, comm, arena, diag);
+	err = err ? err : hold(&t, arena, diag);
 	if (err)
 		return err;
 	time->step_ns = play(&t);

@@ -276,6 +276,42 @@ static void orders_gain_where_norms_are_waited_for(void **state)
 	CHECK(shorter >= 10, "%d of 20 are shorter", shorter);
 }
 
+/* Random is drawn for each step and each two workers. Of a single bucket it says nothing; of many the mean
+ * step is longer than with the order in which they are read, and hardly depends on the seed. */
+static void random_is_the_mean_of_many_draws(void **state)
+{
+	struct hd_dice d = { 53 };
+	int longer = 0;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct timed_model m;
+		double step[2];
+		open_model(&m, i % 2, &d);
+		m.ask.link.bytes_per_s = all_bytes(&m) * 4e9 / computing(&m);
+		m.way = (struct hd_comm_way){ .nworkers = 3 + hd_roll(&d, 3), .copies = 2, .servers = 2,
+			.nvns = 1, .wave = 1, .norms = true };
+		cut(&m, INT64_C(1) << 30, false);
+		step[0] = (double)took(&m).step_ns;
+		m.comm.order = HD_COMM_RANDOM;
+		step[1] = (double)took(&m).step_ns;
+		CHECK(fabs(step[1] / step[0] - 1) < 0.01, "%d: one bucket: %.0f, %.0f", i, step[0], step[1]);
+		cut(&m, HD_COMM_TENSORS, false);
+		m.comm.parts = true;
+		const double read = (double)took(&m).step_ns;
+		m.comm.order = HD_COMM_RANDOM;
+		step[0] = (double)took(&m).step_ns;
+		CHECK((double)took(&m).step_ns == step[0], "%d: another step of the same job", i);
+		for (uint32_t b = 0; b < m.comm.nbuckets; b++)
+			m.rank[b] = (b + 3) % m.comm.nbuckets;
+		step[1] = (double)took(&m).step_ns;
+		CHECK(fabs(step[1] / step[0] - 1) < 0.05, "%d: seeds: %.0f, %.0f", i, step[0], step[1]);
+		longer += step[0] > read * 1.02;
+		hd_subject_finish(&m.s);
+	}
+	CHECK(longer >= 8, "%d of 20 are longer", longer);
+}
+
 static void too_much_to_play_is_not_said(void **state)
 {
 	struct hd_dice d = { 2 };
@@ -396,6 +432,7 @@ int main(void)
 		cmocka_unit_test(parameters_that_go_early_shorten_steps),
 		cmocka_unit_test(one_bucket_with_norms_takes_all_one_after_another),
 		cmocka_unit_test(orders_gain_where_norms_are_waited_for),
+		cmocka_unit_test(random_is_the_mean_of_many_draws),
 		cmocka_unit_test(too_much_to_play_is_not_said),
 		cmocka_unit_test(the_fastest_of_some_is_found),
 		cmocka_unit_test(auto_sends_partial_sums_by_rank_where_it_may),
