@@ -534,7 +534,56 @@ static bool fill_map(struct hd_coordinator *co, const struct view_verdict *v)
 		hd_co_fill_map(co, &co->next, shape, 0, hd_co_least(co));
 }
 
+/* Its members, and which virtual nodes each computes; without a map it is on hold. */
+static void make_next(struct hd_coordinator *co, struct view_verdict *v)
+{
+	co->next = (struct hd_view){ .epoch = co->record.epoch, .nmembers = v->n };
+	for (uint32_t i = 0; i < v->n; i++) {
+		co->next.member[i] = v->member[i]->worker;
+		co->open_at[i] = v->member[i]->answer.at;
+	}
+	if (co->config.of_shape && co->config.shape.nstages)
+		hd_have_spread(co->held, co->config.nbuckets, co->chain, co->open.nchain);
+	co->open.hold = v->n < co->config.min || hd_view_writer(&co->next) == HD_NOBODY;
+	if (co->goes_on) {
+		co->next = co->rest;
+		co->next.epoch = co->record.epoch;
+	} else if (!fill_map(co, v)) {
+		co->open.hold = true;
+		hd_co_note(co, "hold", HD_NOBODY,
+			"%u pipeline%s of the job's %u stages %s %u ranks, and there are fewer devices: more "
+			"workers are waited for", hd_co_least(co), hd_co_least(co) > 1 ? "s" : "",
+			co->config.shape.nstages, hd_co_least(co) > 1 ? "have" : "has",
+			co->config.shape.width * hd_co_least(co));
+	}
+	co->open.fewer = co->next.shape.nstages && co->next.shape.width < co->config.shape.width;
+	co->open_alone = v->open && !co->open.afresh && hd_co_computes_together(co);
+	co->open.hold |= co->open_alone;          /* after the step */
+	if (co->open_alone)
+		co->moves = co->movers = 0;       /* nothing does before the next one */
+}
+
 static void in_force(struct hd_coordinator *co);
+
+/* The record names its members: stored, where they are news, before any worker runs a step under it. */
+static void put_in_force(struct hd_coordinator *co, const struct view_verdict *v)
+{
+	bool news = !co->record.started, fewer = v->n < co->record.nmembers;
+
+	for (uint32_t i = 0; i < v->n; i++)
+		news |= v->member[i]->state != HD_W_MEMBER;
+	co->record.started = true;
+	co->record.nmembers = v->n;
+	memcpy(co->record.member, co->next.member, v->n * sizeof *co->next.member);
+	co->phase = HD_CO_VIEWING;
+	if (news)
+		co->phase_serial = hd_co_store(co);
+	else
+		in_force(co);
+	/* what is stored is more than enough; but another coordinator would wait for all of it */
+	if (!news && fewer)
+		hd_co_store(co);
+}
 
 static void decide(struct hd_coordinator *co)
 {
@@ -565,44 +614,8 @@ static void decide(struct hd_coordinator *co)
 		give_up(co, &v);
 		return;
 	}
-	co->next = (struct hd_view){ .epoch = co->record.epoch, .nmembers = v.n };
-	for (uint32_t i = 0; i < v.n; i++) {
-		co->next.member[i] = v.member[i]->worker;
-		co->open_at[i] = v.member[i]->answer.at;
-	}
-	if (co->config.of_shape && co->config.shape.nstages)
-		hd_have_spread(co->held, co->config.nbuckets, co->chain, co->open.nchain);
-	co->open.hold = v.n < co->config.min || hd_view_writer(&co->next) == HD_NOBODY;
-	if (co->goes_on) {
-		co->next = co->rest;
-		co->next.epoch = co->record.epoch;
-	} else if (!fill_map(co, &v)) {
-		co->open.hold = true;
-		hd_co_note(co, "hold", HD_NOBODY,
-			"%u pipeline%s of the job's %u stages %s %u ranks, and there are fewer devices: more "
-			"workers are waited for", hd_co_least(co), hd_co_least(co) > 1 ? "s" : "",
-			co->config.shape.nstages, hd_co_least(co) > 1 ? "have" : "has",
-			co->config.shape.width * hd_co_least(co));
-	}
-	co->open.fewer = co->next.shape.nstages && co->next.shape.width < co->config.shape.width;
-	co->open_alone = v.open && !co->open.afresh && hd_co_computes_together(co);
-	co->open.hold |= co->open_alone;          /* after the step */
-	if (co->open_alone)
-		co->moves = co->movers = 0;       /* nothing does before the next one */
-	bool news = !co->record.started, fewer = v.n < co->record.nmembers;
-	for (uint32_t i = 0; i < v.n; i++)
-		news |= v.member[i]->state != HD_W_MEMBER;
-	co->record.started = true;
-	co->record.nmembers = v.n;
-	memcpy(co->record.member, co->next.member, v.n * sizeof *co->next.member);
-	co->phase = HD_CO_VIEWING;
-	if (news)
-		co->phase_serial = hd_co_store(co);       /* before any worker runs a step under it */
-	else
-		in_force(co);
-	/* what is stored is more than enough; but another coordinator would wait for all of it */
-	if (!news && fewer)
-		hd_co_store(co);
+	make_next(co, &v);
+	put_in_force(co, &v);
 }
 
 /* What each has sealed: by its status, or since. */
@@ -622,9 +635,54 @@ static void count_from(struct hd_coordinator *co)
 	co->seals.observes = true;
 }
 
-static void in_force(struct hd_coordinator *co)
+/* What the view says to the workers: its members, its map, the passes of a step that it finishes. */
+static void name_view(struct hd_coordinator *co)
 {
 	struct hd_msg_view *o = &co->open;
+
+	o->nmember = o->nat = co->view.nmembers;
+	o->member = co->view.member;
+	o->at = co->open_at;
+	o->nrank = hd_view_named(&co->view);
+	o->rank = co->view.rank;
+	o->npass = co->open_passes.npasses;
+	o->pass = co->open_passes.pass;
+	o->nrange = co->open_passes.nranges;
+	o->range = co->open_passes.range;
+}
+
+/* To one that is here: it is a member now, or its state transfer starts over where the view ends it. */
+static void say_in_force(struct hd_coordinator *co, struct hd_co_worker *w)
+{
+	const uint32_t m = hd_view_index(&co->view, w->worker);
+
+	if (m != HD_NOBODY) {
+		w->source = HD_NOBODY;
+		w->state = HD_W_MEMBER;
+		w->done_ns = co->now_ns;
+	}
+	if (m == HD_NOBODY && w->answer.said && !w->answer.member) {
+		/* chosen before a takeover, it never knew: it has what is on disk */
+		w->state = HD_W_READY;
+		w->ready_to_sync = true;
+	}
+	bool skipped = w->state == HD_W_READY && w->decided;
+	w->asked = w->decided = false;
+	view_say(co, w);
+	if (skipped)
+		/* its source may have taken it for a member, and sent no step since */
+		hd_co_sync_lost(co, w);
+	if (!hd_view_has(&co->view, w->source) && (w->state == HD_W_SYNCING || w->state == HD_W_READY))
+		/* what came from disk, or from a worker that is no member and has no boundaries, is not
+		 * followed by anything */
+		hd_co_sync_lost(co, w);
+	if (co->halting)
+		hd_co_change_again(co, w);        /* STOP, to new members */
+}
+
+static void in_force(struct hd_coordinator *co)
+{
+	const struct hd_msg_view *o = &co->open;
 
 	assert(co->phase == HD_CO_VIEWING && co->record.started && co->next.nmembers);
 	const struct hd_co_standing in = co->has_view ? hd_co_standing_in(&co->view, &co->next) :
@@ -638,50 +696,16 @@ static void in_force(struct hd_coordinator *co)
 	if (co->config.copies)
 		hd_have_spread(co->held, co->config.nbuckets, co->chain, o->nchain);
 	co->held_step = o->step;
-	o->nmember = o->nat = co->view.nmembers;
-	o->member = co->view.member;
-	o->at = co->open_at;
-	o->nrank = hd_view_named(&co->view);
-	o->rank = co->view.rank;
-	o->npass = co->open_passes.npasses;
-	o->pass = co->open_passes.pass;
-	o->nrange = co->open_passes.nranges;
-	o->range = co->open_passes.range;
+	name_view(co);
 	count_from(co);
 	if (!co->holding)
 		co->hold_ns = co->now_ns;
 	co->holding = o->hold;
 	co->phase = HD_CO_IDLE;
 	hd_co_end_backoff(co);
-	for (uint32_t i = 0; i < co->nplaces; i++) {
-		struct hd_co_worker *w = &co->worker[i];
-		uint32_t m = hd_view_index(&co->view, w->worker);
-		if (!hd_co_is_here(w))
-			continue;
-		if (m != HD_NOBODY) {
-			w->source = HD_NOBODY;
-			w->state = HD_W_MEMBER;
-			w->done_ns = co->now_ns;
-		}
-		if (m == HD_NOBODY && w->answer.said && !w->answer.member) {
-			/* chosen before a takeover, it never knew: it has what is on disk */
-			w->state = HD_W_READY;
-			w->ready_to_sync = true;
-		}
-		bool skipped = w->state == HD_W_READY && w->decided;
-		w->asked = w->decided = false;
-		view_say(co, w);
-		if (skipped)
-			/* its source may have taken it for a member, and sent no step since */
-			hd_co_sync_lost(co, w);
-		if (!hd_view_has(&co->view, w->source) && (w->state == HD_W_SYNCING ||
-			w->state == HD_W_READY))
-			/* what came from disk, or from a worker that is no member and has no boundaries,
-			 * is not followed by anything */
-			hd_co_sync_lost(co, w);
-		if (co->halting)
-			hd_co_change_again(co, w);        /* STOP, to new members */
-	}
+	for (uint32_t i = 0; i < co->nplaces; i++)
+		if (hd_co_is_here(&co->worker[i]))
+			say_in_force(co, &co->worker[i]);
 	hd_co_note(co, "view", HD_NOBODY, "%u members from step %llu on%s", co->view.nmembers,
 		(unsigned long long)o->step,
 		co->view_alone ? ", and none after it" :
