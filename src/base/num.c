@@ -1,5 +1,6 @@
 #include "base/num.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -142,6 +143,24 @@ enum hd_err hd_num_f64(const char *text, double min, double max, double *out, st
 		return hd_fail(diag, HD_E_INVAL, "%.40s is not between %.9g and %.9g", text, min, max);
 	*out = v;
 	return HD_OK;
+}
+
+bool hd_num_fits_f32(double v)
+{
+	return v == 0 || (fabs(v) >= (double)FLT_MIN && fabs(v) <= (double)FLT_MAX);
+}
+
+enum hd_err hd_num_real(const char *text, double min, double max, double *out, struct hd_diag *diag)
+{
+	double v = 0;
+	enum hd_err err = hd_num_f64(text, min, max, &v, diag);
+
+	if (!err && !hd_num_fits_f32(v))
+		err = hd_fail(diag, HD_E_INVAL, "%.40s has no place in 32-bit floats: beside 0 they go from "
+			"1.2e-38 to 3.4e38", text);
+	if (!err)
+		*out = v;
+	return err;
 }
 
 /* "-0" would come back from JSON as the integer 0. */

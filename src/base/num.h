@@ -14,6 +14,7 @@
 #ifndef HD_BASE_NUM_H
 #define HD_BASE_NUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,13 @@ HD_MUST_USE enum hd_err hd_num_duration(const char *text, uint64_t max_ms, uint6
 	struct hd_diag *diag);
 /* Decimal with optional fraction and exponent; never nan or inf. */
 HD_MUST_USE enum hd_err hd_num_f64(const char *text, double min, double max, double *out,
+	struct hd_diag *diag);
+
+/* 0, or of a size that a 32-bit float has with all its digits: 1.2e-38 to 3.4e38. */
+bool hd_num_fits_f32(double v);
+/* hd_num_f64() of a number that is computed with in 32-bit floats: what they do not fit is refused, since it
+ * would be 0 there, where only more than 0 may stand. */
+HD_MUST_USE enum hd_err hd_num_real(const char *text, double min, double max, double *out,
 	struct hd_diag *diag);
 
 const char *hd_num_print_f32(char out[HD_NUM_CAP], float v);       /* returns out */

@@ -67,6 +67,28 @@ static void ranges_are_kept_to_the_last_unit(void **state)
 	assert_int_equal(hd_num_u64("-1", 7, &u, NULL), HD_E_INVAL);
 }
 
+/* (float)v by the compiler, which knows nothing of the bounds. */
+static void what_32_bit_floats_do_not_fit_is_refused(void **state)
+{
+	static const struct { const char *text; bool fits; } rows[] = {
+		{ "0", true }, { "-0.0", true }, { "1e-300", false }, { "-1e-300", false }, { "1e-46", false }, { "1e-39", false },
+		{ "1.17e-38", false }, { "1.2e-38", true }, { "-1.2e-38", true }, { "3.4e38", true }, { "3.5e38", false }, { "1e300", false }, { "1", true },
+	};
+	struct hd_diag diag = { "" };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		double v = 99;
+		enum hd_err err = hd_num_real(rows[i].text, -INFINITY, INFINITY, &v, NULL);
+		CHECK((err == HD_OK) == rows[i].fits, "%s", rows[i].text);
+		CHECK(rows[i].fits ? isnormal((float)v) || (float)v == 0 : err == HD_E_INVAL && v == 99, "%s",
+			rows[i].text);
+	}
+	double v = 99;
+	assert_int_equal(hd_num_real("2", 0, 1, &v, &diag), HD_E_INVAL);
+	assert_string_equal(diag.text, "2 is not between 0 and 1");
+}
+
 static void sizes_and_durations_have_their_own_units(void **state)
 {
 	uint64_t v = 0;
@@ -188,6 +210,7 @@ int main(void)
 		cmocka_unit_test(integers_are_read_with_their_units),
 		cmocka_unit_test(what_is_no_integer_is_refused_and_changes_nothing),
 		cmocka_unit_test(ranges_are_kept_to_the_last_unit),
+		cmocka_unit_test(what_32_bit_floats_do_not_fit_is_refused),
 		cmocka_unit_test(sizes_and_durations_have_their_own_units),
 		cmocka_unit_test(decimals_are_read_strictly),
 		cmocka_unit_test(decimals_keep_their_range),

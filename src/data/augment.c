@@ -1,5 +1,6 @@
 #include "data/augment_int.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -192,6 +193,8 @@ static enum hd_err take_share(struct hd_augment_step *step, const struct hd_augm
 	return HD_OK;
 }
 
+static const float LARGEST_PIXEL = 255;
+
 static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_augment_call *call,
 	const struct hd_field *x, struct hd_diag *diag)
 {
@@ -219,6 +222,10 @@ static enum hd_err take_moments(struct hd_augment_step *step, const struct hd_au
 			return hd_fail(diag, HD_E_INVAL,
 				"%s: a deviation of %g divides by nothing; it must be above 0", call->name,
 				std->at[c]);
+		if (!isfinite((LARGEST_PIXEL + fabsf(step->mean[c])) / step->std[c]))
+			return hd_fail(diag, HD_E_INVAL, "%s: pixels less %g divided by %g are infinite in "
+				"32-bit floats; are mean and std those of the data?", call->name,
+				mean->at[c], std->at[c]);
 	}
 	return HD_OK;
 }

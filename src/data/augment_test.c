@@ -331,11 +331,12 @@ static void no_number_of_virtual_nodes_changes_a_sample(void **state)
 
 static void what_makes_no_sense_is_refused(void **state)
 {
-	static const double four = 4, five = 5, half = 0.5, two[2] = { 1, 2 }, zero = 0;
+	static const double four = 4, five = 5, half = 0.5, two[2] = { 1, 2 }, zero = 0, tiny = 2e-38;
 	const struct hd_augment_param bare[] = { { NULL, &five, 1 } }, part[] = { { NULL, &half, 1 } },
 		both[] = { { NULL, two, 2 } };
 	const struct hd_augment_param only[] = { { "mean", &half, 1 } },
 		uneven[] = { { "mean", &half, 1 }, { "std", two, 2 } };
+	const struct hd_augment_param narrow[] = { { "mean", &half, 1 }, { "std", &tiny, 1 } };
 	const struct hd_augment_param none[] = { { "mean", &half, 1 }, { "std", &zero, 1 } },
 		fine[] = { { NULL, &four, 1 } };
 	static const struct hd_field flat = { .dtype = HD_F32, .rank = 1, .dim = { N } },
@@ -348,6 +349,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		{ { "crop", both, 1 }, &field, "crop takes a whole number" }, { { "brightness", bare, 1 }, &field, "brightness takes one number above 0" },
 		{ { "normalize", only, 1 }, &field, "normalize takes mean and std" }, { { "normalize", uneven, 2 }, &field, "1 means and 2 deviations" },
 		{ { "normalize", none, 2 }, &field, "a deviation of 0" }, { { "crop", fine, 1 }, &flat, "crop needs images" },
+		{ { "normalize", narrow, 2 }, &field, "pixels less 0.5 divided by 2e-38 are infinite" },
 		{ { "normalize", none, 2 }, &tokens, "normalize transforms numbers, the samples are i32" },
 	};
 	struct hd_augment augment = { .seed = 1 };

@@ -167,7 +167,7 @@ static enum hd_err take_real(const struct hd_model_param *param, const char *ite
 	if (value->nlist == HD_MAX_ARG_REALS)
 		return hd_fail(diag, HD_E_INVAL, "argument '%s': more than %d numbers", param->name,
 			HD_MAX_ARG_REALS);
-	if (hd_num_f64(item, param->min, param->max, &value->reals[value->nlist++], &why) == HD_OK)
+	if (hd_num_real(item, param->min, param->max, &value->reals[value->nlist++], &why) == HD_OK)
 		return HD_OK;
 	return hd_fail(diag, HD_E_INVAL, "argument '%s': %s", param->name, why.text);
 }
@@ -207,7 +207,7 @@ static enum hd_err value_parse(const struct hd_model_param *param, const char *t
 	case HD_ARG_INT:
 		return int_parse(param, text, &value->n, diag);
 	case HD_ARG_REAL:
-		if (hd_num_f64(text, param->min, param->max, &value->real, &why) != HD_OK)
+		if (hd_num_real(text, param->min, param->max, &value->real, &why) != HD_OK)
 			return hd_fail(diag, HD_E_INVAL, "argument '%s': %s", param->name, why.text);
 		return HD_OK;
 	case HD_ARG_WORD:

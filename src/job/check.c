@@ -422,8 +422,10 @@ static enum hd_err check_optim(struct hd_job_reader *reader)
 			"leave it "
 			"out");
 	hd_job_at(reader, HD_JOB_BETAS);
-	if (betas->nlist != 2 || betas->list[0] >= 1 || betas->list[1] >= 1)
-		return hd_job_refuse(reader, "optim.betas takes two numbers below 1, as [0.9, 0.999]");
+	if (betas->nlist != 2 || (float)betas->list[0] >= 1 ||
+		(float)betas->list[1] >= 1)
+		return hd_job_refuse(reader, "optim.betas takes two numbers below 1, as [0.9, 0.999]; of "
+			"32-bit floats 0.9999999 is the largest");
 	return HD_OK;
 }
 

@@ -32,7 +32,7 @@ static enum hd_err read_number(struct hd_job_reader *reader, const struct hd_yam
 {
 	struct hd_diag why = { "" };
 
-	if (node->kind == HD_YAML_SCALAR && !hd_num_f64(node->text, 0, fields[f].hi, out, &why))
+	if (node->kind == HD_YAML_SCALAR && !hd_num_real(node->text, 0, fields[f].hi, out, &why))
 		return HD_OK;
 	hd_job_place(reader, &node->at);
 	return hd_job_refuse(reader, "optim.groups: %s takes one number%s%s", fields[f].name,

@@ -58,7 +58,7 @@ static enum hd_err read_number(struct hd_job_reader *reader, const struct hd_yam
 	struct hd_diag why = { "" };
 	double *at = number_of(term, f);
 
-	if (node->kind == HD_YAML_SCALAR && !hd_num_f64(node->text, 0, fields[f].hi, at, &why) &&
+	if (node->kind == HD_YAML_SCALAR && !hd_num_real(node->text, 0, fields[f].hi, at, &why) &&
 		(*at > 0 || f == SMOOTHING))
 		return HD_OK;
 	hd_job_place(reader, &node->at);

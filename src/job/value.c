@@ -74,7 +74,7 @@ static enum hd_err read_num(struct hd_job_reader *reader, const struct hd_job_ke
 	struct hd_job_value *v, struct hd_diag *why)
 {
 	(void)reader;
-	return hd_num_f64(text, row->lo, row->hi, &v->f, why);
+	return (row->result ? hd_num_real : hd_num_f64)(text, row->lo, row->hi, &v->f, why);
 }
 
 static enum hd_err read_size(struct hd_job_reader *reader, const struct hd_job_key_row *row, const char *text,
@@ -175,7 +175,7 @@ static enum hd_err number_of(struct hd_job_reader *reader, const char *dotted,
 	if (node->kind != HD_YAML_SCALAR)
 		return hd_job_refuse(reader, "%s takes numbers, not %s", dotted,
 			hd_yaml_kind_name(node->kind));
-	return hd_num_f64(node->text, row->lo, row->hi, out, &why) ? hd_job_refuse(reader, "%s: %s", dotted,
+	return hd_num_real(node->text, row->lo, row->hi, out, &why) ? hd_job_refuse(reader, "%s: %s", dotted,
 		why.text) : HD_OK;
 }
 
