@@ -432,6 +432,8 @@ static const struct { const char *text, *want; } refusals[] = {
 	{ WITH("mse", "optim: {lr: 1e-300}\n"), "tiny.yaml:5:13: optim.lr: 1e-300 has no place" },
 	{ WITH("mse", "optim: {betas: [0.9, 0.99999999]}\n"), "tiny.yaml:5:16: optim.betas takes two numbers below 1" },
 	{ WITH("mse", "optim: {groups: [{params: [a], decay: 1e-300}]}\n"), "tiny.yaml:5:39: optim.groups: decay takes one number: 1e-300 has no place" },
+	{ WITH("cross-entropy", "loss: {sum: [{kind: cross-entropy}, {kind: mse}], ignore: -100}\n"), "tiny.yaml:5:59: loss.ignore is of a single loss, and in a sum of losses no term has it: leave it out, or give one loss" },
+	{ WITH("cross-entropy", "loss: {sum: [{kind: cross-entropy}, {kind: mse}], smoothing: 0.1}\n"), "tiny.yaml:5:62: loss.smoothing is of a single loss; with several write it into its term, as {kind: ..., smoothing: 0.1}" },
 	{ "data: {augment: [{brightness: 1e-300}]}\n", "tiny.yaml:1:17: data.augment: 1e-300 has no place" },
 	{ "job: {steps: 1}\nmodel: {use: builtin:gpt, args: {dropout: 1e-300}}\ndata: {kind: synthetic}\nbatch: {global: 64}\n",
 	  "tiny.yaml:2:33: model.args: argument 'dropout': 1e-300 has no place" },

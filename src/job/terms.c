@@ -21,6 +21,14 @@ static const struct { const char *name, *about; double standard, hi; const char 
 	[DELTA]  = { "delta", "the distance from which on the loss grows evenly", 1, 1e6, "huber|smooth-l1" },
 };
 
+/* What a single loss has and a term may have, too, by the name that it has there; NULL: a term has none. */
+static const char *in_term(enum hd_job_key key)
+{
+	if (key == HD_JOB_SMOOTHING)
+		return fields[SMOOTHING].name;
+	return key == HD_JOB_DELTA ? fields[DELTA].name : NULL;
+}
+
 static enum hd_err bad(struct hd_job_reader *reader, const struct hd_yaml_node *node, const char *say)
 {
 	hd_job_place(reader, &node->at);
@@ -157,8 +165,12 @@ enum hd_err hd_job_check_terms(struct hd_job_reader *reader)
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (!hd_job_is_left_out(reader, alone[i])) {
 			hd_job_at(reader, alone[i]);
-			return hd_job_refuse(reader, "%s is of a single loss; with several write it into its "
-				"term", hd_job_dotted(alone[i], dotted));
+			return in_term(alone[i]) ? hd_job_refuse(reader, "%s is of a single loss; with "
+				"several write it into its term, as {kind: ..., %s: 0.1}",
+				hd_job_dotted(alone[i], dotted), in_term(alone[i])) :
+				hd_job_refuse(reader, "%s is of a single loss, and in a sum of losses no "
+				"term has it: leave it out, or give one loss",
+				hd_job_dotted(alone[i], dotted));
 		}
 	hd_job_at(reader, HD_JOB_LOSS);
 	if (loss->origin != HD_FROM_DEFAULT && strcmp(loss->text, v->term->kind) != 0)
