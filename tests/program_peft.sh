@@ -79,7 +79,35 @@ refuse 'the key tomorrow is not known' 's/"r": 2/"r": 2, "tomorrow": 1/'
 refuse 'lora_bias is set' 's/"lora_bias": false/"lora_bias": true/'
 refuse 'adapter_config.json says 4' 's/"r": 2/"r": 4/'
 refuse "for 'c_proj' of target_modules" 's/"target_modules": \[/&"c_proj", /'
-refuse 'lora_alpha is -1' 's/"lora_alpha": 3/"lora_alpha": -1/'
+refuse 'lora_alpha is -1, so the adapter is subtracted' 's/"lora_alpha": 3/"lora_alpha": -1/'
+refuse 'lora_alpha is 1e-300, which 32-bit floats do not have' 's/"lora_alpha": 3/"lora_alpha": 1e-300/'
+refuse 'lora_alpha for transformer.h.0.mlp.c_fc is 2e+06' 's/c_fc": 5/c_fc": 2e6/'
+refuse 'r is 5000; this build takes 1 to 4096' 's/"r": 2/"r": 5000/'
+# bad: adapters of c_fc alone, of rank R, with A of so many columns (the base has 16)
+wide()          # R COLUMNS
+{
+	local of=base_model.model.transformer.h.0.mlp.c_fc.lora_ a=$(($1 * $2 * 4)) b=$(($1 * 24 * 4)) header
+	header=$(printf '{"%sA.weight":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,%d]},' \
+		$of "$1" "$2" $a)
+	header+=$(printf '"%sB.weight":{"dtype":"F32","shape":[24,%d],"data_offsets":[%d,%d]}}' \
+		$of "$1" $a $((a + b)))
+	rm -rf bad && cp -r "$published/peft_gpt2" bad
+	{ printf '\x00\x02\0\0\0\0\0\0%-512s' "$header" && head -c $((a + b)) /dev/zero; } \
+		>bad/adapter_model.safetensors
+	sed -i "s/\"c_fc\": 3/\"c_fc\": $1/; /\"c_attn\"/d; s/\"c_fc\",/\"c_fc\"/" \
+		bad/adapter_config.json
+}
+wide 4097 16
+expect 3 heddle model import bad --base gpt2 -o refused -q
+says 'of rank 4097; this build has ranks from 1 to 4096'
+wide 5 17
+expect 3 heddle model import bad --base gpt2 -o refused -q
+says 'for h.0.mlp.c_fc.weight.lora_A f32 [5,16]'
+[ ! -e refused ] || failed "a refused import left something"
+wide 4096 16
+expect 0 heddle model import bad --base gpt2 -o widest -q
+expect 0 heddle run widest/job.yaml -s data.kind=synthetic -s job.steps=1 -s batch.global=2 \
+	-s batch.virtual_nodes=1 --out wide_run -q
 expect 3 heddle model import "$published/peft_gpt2" --base bert_cls -o refused -q
 says 'is not of the model bert'
 mv gpt2 elsewhere

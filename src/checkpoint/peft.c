@@ -1,7 +1,10 @@
 #include "checkpoint/peft.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/num.h"
 
 const char *const hd_peft_biases[HD_PEFT_NBIASES] = { "none", "all", "lora_only" };
 
@@ -100,9 +103,26 @@ static enum hd_err read_number(const struct hd_json *json, const char *name, con
 		return HD_OK;
 	enum hd_err err = hd_json_as_f64(found, out, diag);
 	if (!err && !(*out >= min && *out <= max))
-		err = hd_fail(diag, HD_E_INPUT, "%s: %s is %g: it is from %g to %g", name, key, *out, min,
-			max);
+		err = hd_fail(diag, HD_E_INPUT, "%s: %s is %g; this build takes %g to %g", name, key, *out,
+			min, max);
+	if (!err && fabs(*out) < 1 && !hd_num_fits_f32(*out))
+		err = hd_fail(diag, HD_E_INPUT, "%s: %s is %g, which 32-bit floats do not have; write 0, or "
+			"more", name, key, *out);
 	return err;
+}
+
+enum hd_err hd_peft_check_alpha(double alpha, const char *name, const char *of, struct hd_diag *diag)
+{
+	const char *more = *of ? " for " : "";
+
+	if (alpha < 0)
+		return hd_fail(diag, HD_E_INPUT, "%s: lora_alpha%s%s is %g, so the adapter is subtracted; "
+			"this build adds them: turn the sign of its lora_B, and of lora_alpha", name, more,
+			of, alpha);
+	if (!(alpha <= (double)HD_LORA_MAX_ALPHA) || !hd_num_fits_f32(alpha))
+		return hd_fail(diag, HD_E_INPUT, "%s: lora_alpha%s%s is %g; this build takes 0, and 1.2e-38 "
+			"to %d", name, more, of, alpha, HD_LORA_MAX_ALPHA);
+	return HD_OK;
 }
 
 static enum hd_err read_numbers(struct hd_peft *peft, const struct hd_json *json, const char *name,
@@ -113,7 +133,9 @@ static enum hd_err read_numbers(struct hd_peft *peft, const struct hd_json *json
 	if (!err && peft->rank != (double)(int64_t)peft->rank)
 		err = hd_fail(diag, HD_E_INPUT, "%s: r is %g: it is a whole number", name, peft->rank);
 	if (!err)
-		err = read_number(json, name, "lora_alpha", 0, 1e6, &peft->alpha, diag);
+		err = read_number(json, name, "lora_alpha", -HUGE_VAL, HUGE_VAL, &peft->alpha, diag);
+	if (!err)
+		err = hd_peft_check_alpha(peft->alpha, name, "", diag);
 	return err ? err : read_number(json, name, "lora_dropout", 0, 0.95, &peft->dropout, diag);
 }
 

@@ -38,6 +38,10 @@ struct hd_peft {
 HD_MUST_USE enum hd_err hd_peft_read(struct hd_peft *peft, const struct hd_json *json, const char *name,
 	struct hd_diag *diag);
 
+/* Can a job have it? `of` is the module, or "" where it is that of the file. */
+HD_MUST_USE enum hd_err hd_peft_check_alpha(double alpha, const char *name, const char *of,
+	struct hd_diag *diag);
+
 size_t hd_peft_count(const struct hd_json *list);          /* takes NULL */
 
 /* Is there an adapter_config.json? */

@@ -184,7 +184,7 @@ static enum hd_err take_plain(struct peft_reading *r, const struct hd_st_tensor 
 			"another tensor under it: peft has untied them, and this model is tied", r->file,
 			t->name, ours.name);
 	if (unfit)
-		return hd_fail(r->d->diag, HD_E_INPUT, "%s: tensor '%s' %s for %s%s", r->file, t->name,
+		return hd_fail(r->d->diag, HD_E_INPUT, "%s: tensor '%s' %s for %s %s", r->file, t->name,
 			unfit, ours.name, hd_value_shape(&r->graph->value[r->graph->param[p].value]).at);
 	if (tied)
 		return HD_OK;
@@ -226,6 +226,15 @@ static bool is_tied(const struct peft_reading *r, const char *ours)
 	return false;
 }
 
+/* A job has them: what it would refuse is refused here, before anything is written. */
+static enum hd_err check_numbers(const struct peft_reading *r, const struct peft_param *param)
+{
+	if (!(param->rank >= 1 && param->rank <= HD_LORA_MAX_RANK))
+		return hd_fail(r->d->diag, HD_E_INPUT, "%s: the adapters of %s are of rank %g; this build "
+			"has ranks from 1 to %d", r->file, param->module, param->rank, HD_LORA_MAX_RANK);
+	return hd_peft_check_alpha(param->alpha, "adapter_config.json", param->module, r->d->diag);
+}
+
 static enum hd_err settle_param(struct peft_reading *r, uint32_t p, uint32_t *n)
 {
 	struct peft_param *param = &r->param[p];
@@ -247,7 +256,9 @@ static enum hd_err settle_param(struct peft_reading *r, uint32_t p, uint32_t *n)
 			"adapter_config.json says %g", r->file, param->module, param->rank, rank);
 	param->target = true;
 	++*n;
-	return err ? err : number_of(r, r->peft.alphas, param->module, r->peft.alpha, &param->alpha);
+	if (!err)
+		err = number_of(r, r->peft.alphas, param->module, r->peft.alpha, &param->alpha);
+	return err ? err : check_numbers(r, param);
 }
 
 /* Each of target_modules must have found something, or a part of the file is missing. */
@@ -411,10 +422,10 @@ static enum hd_err put_adapter(const struct peft_reading *r, struct hd_weight_so
 	snprintf(name, sizeof name, "%s%s", name_of(r, p), suffix);
 	uint32_t at = hd_graph_find_param(r->graph, name);
 	const struct hd_value *v = at == HD_NONE ? NULL : hd_fit_value(r->graph, at);
-	const char *unfit = v ? hd_fit_unfit(t, false, v) : "";
-	if (!v || unfit)
-		return hd_fail(r->d->diag, HD_E_INPUT, "%s: tensor '%s' %s for %s%s", r->file, t->name, unfit,
-			name, v ? hd_value_shape(v).at : "");
+	const char *unfit = v ? hd_fit_unfit(t, false, v) : "is too much";
+	if (unfit)
+		return hd_fail(r->d->diag, HD_E_INPUT, "%s: tensor '%s' %s for %s %s", r->file, t->name,
+			unfit, name, v ? hd_value_shape(v).at : "of a model without adapters there");
 	fit[at] = (struct hd_weight_source){ .from = t };
 	return HD_OK;
 }

@@ -54,8 +54,8 @@ bool hd_lora_split(const char *text, char pattern[HD_MAX_NAME], double *number)
 {
 	const char *eq = strrchr(text, '=');
 
-	if (!eq || eq == text || (size_t)(eq - text) >= HD_MAX_NAME || hd_num_f64(eq + 1, 0, 1e6, number,
-		NULL))
+	if (!eq || eq == text || (size_t)(eq - text) >= HD_MAX_NAME ||
+		hd_num_real(eq + 1, 0, HD_LORA_MAX_ALPHA, number, NULL))
 		return false;
 	memcpy(pattern, text, (size_t)(eq - text));
 	pattern[eq - text] = '\0';

@@ -44,7 +44,7 @@ struct hd_lora {
 	float dropout;
 };
 /* "PATTERN=NUMBER"; false: it is none. A rank is a whole number from 1 to HD_LORA_MAX_RANK. */
-enum { HD_LORA_MAX_RANK = 4096 };
+enum { HD_LORA_MAX_RANK = 4096, HD_LORA_MAX_ALPHA = 1000000 };
 bool hd_lora_split(const char *text, char pattern[HD_MAX_NAME], double *number);
 /* Of the matrix `name`: its rank, its alpha, and what its adapters count. */
 struct hd_lora_of { uint32_t rank; double alpha; float scale; };
