@@ -38,6 +38,8 @@ for by in '--workers 3' '--workers 3 -s parallel.mode=pipeline'; do
 	train run job.yaml --out "$run" $by --devices 1
 	same "$digest" "$one" "$by"
 	shown "$run" | cmp - one.evals || failed "$by evaluates something else"
+	cat "$run"/events.out.tfevents.* | grep -aq "eval_valid/f1-macro" ||
+		failed "$by: TensorBoard has no metric"
 done
 if has_failpoints; then
 	mkdir -p dies/chaos

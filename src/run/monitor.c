@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "run/rundir.h"
 #include "run/scrape.h"
 #include "run/tensorboard.h"
@@ -126,23 +129,36 @@ void hd_monitor_step(struct hd_monitor *m, const struct hd_step_record *r, const
 	publish(m);
 }
 
-void hd_monitor_eval(struct hd_monitor *m, uint64_t step, const char *split, const struct hd_metrics *metrics)
+static void take_eval(struct hd_monitor *m, uint64_t step, const struct hd_json *eval)
 {
-	if (!m)
-		return;
-	hd_tensorboard_eval(&m->board, step, split, metrics);
-	m->numbers.evaluated = true;
-	m->numbers.eval_loss = hd_metrics_loss(metrics);
-	m->numbers.has_accuracy = hd_metrics_has_accuracy(metrics);
-	m->numbers.eval_accuracy = m->numbers.has_accuracy ? hd_metrics_accuracy(metrics) : 0;
-	publish(m);
+	const struct hd_json *accuracy = hd_json_find(eval, "accuracy");
+
+	hd_tensorboard_eval(&m->board, step, eval);
+	m->numbers.evaluated = !hd_json_get_f64(eval, "loss", &m->numbers.eval_loss, NULL);
+	m->numbers.has_accuracy = accuracy && !hd_json_as_f64(accuracy, &m->numbers.eval_accuracy, NULL);
 }
 
-void hd_monitor_event(struct hd_monitor *m, const char *kind)
+static void read_eval(struct hd_monitor *m, uint64_t step, const char *body)
+{
+	const struct hd_json *eval;
+	struct hd_arena arena;
+	struct hd_text text;
+
+	hd_arena_init(&arena, 0);
+	hd_text_init(&text, &arena);
+	hd_text_addf(&text, "{%s}", body);
+	if (!text.full && !hd_json_parse(&arena, "an event", text.at, text.len, &eval, NULL))
+		take_eval(m, step, eval);
+	hd_arena_finish(&arena);
+}
+
+void hd_monitor_event(struct hd_monitor *m, const char *kind, uint64_t step, const char *body)
 {
 	if (!m)
 		return;
 	hd_scrape_event(&m->numbers, kind);
+	if (!strcmp(kind, "eval"))
+		read_eval(m, step, body);
 	publish(m);
 }
 

@@ -11,7 +11,6 @@
 #include "sys/clock.h"
 #include "sys/file.h"
 #include "job/job.h"
-#include "engine/forward.h"
 #include "engine/worker.h"
 
 struct hd_step_times;
@@ -36,9 +35,9 @@ void hd_monitor_line(struct hd_monitor *monitor, const struct hd_step_record *re
 /* Of each step. */
 void hd_monitor_step(struct hd_monitor *monitor, const struct hd_step_record *record,
 	const struct hd_step_times *times, uint32_t plan, uint64_t lines_lost);
-void hd_monitor_eval(struct hd_monitor *monitor, uint64_t step, const char *split,
-	const struct hd_metrics *metrics);
-void hd_monitor_event(struct hd_monitor *monitor, const char *kind);
+/* Of each event, with its body as hd_rundir_event() takes it. Evaluations reach both from here, whatever
+ * process has made them. */
+void hd_monitor_event(struct hd_monitor *monitor, const char *kind, uint64_t step, const char *body);
 void hd_monitor_close(struct hd_monitor *monitor);
 
 #endif

@@ -514,7 +514,7 @@ void hd_rundir_event(struct hd_rundir *dir, const char *kind, uint64_t step, con
 	if (*body)
 		hd_text_addf(&e.line, ",%s", body);
 	event_end(dir, &e);
-	hd_monitor_event(dir->monitor, kind);
+	hd_monitor_event(dir->monitor, kind, step, body);
 }
 
 bool hd_rundir_event_line(const struct hd_rundir *dir, struct hd_text *line, const char *kind, uint64_t step,
@@ -556,10 +556,13 @@ void hd_rundir_eval_body(struct hd_json_writer *w, const char *split, const stru
 
 void hd_rundir_eval(struct hd_rundir *dir, uint64_t step, const char *split, const struct hd_metrics *metrics)
 {
-	struct event e;
+	char room[HD_LINE_CAP / 2];
+	struct hd_json_writer w;
+	struct hd_text body;
 
-	hd_rundir_eval_body(event_begin(dir, &e, "eval", step), split, metrics);
-	event_end(dir, &e);
-	hd_monitor_event(dir->monitor, "eval");
-	hd_monitor_eval(dir->monitor, step, split, metrics);
+	hd_text_fixed(&body, room, sizeof room);
+	hd_json_writer_init(&w, &body);
+	hd_json_open_object(&w, NULL);
+	hd_rundir_eval_body(&w, split, metrics);          /* { and the body; the event closes it */
+	hd_rundir_event(dir, "eval", step, body.full ? "" : body.at + 1);
 }

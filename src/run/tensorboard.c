@@ -124,33 +124,23 @@ void hd_tensorboard_step(struct hd_tensorboard *tb, const struct hd_step_record 
 	put(tb, &m);
 }
 
-void hd_tensorboard_eval(struct hd_tensorboard *tb, uint64_t step, const char *split,
-	const struct hd_metrics *metrics)
+void hd_tensorboard_eval(struct hd_tensorboard *tb, uint64_t step, const struct hd_json *eval)
 {
+	const char *split = "";
 	char tag[TAG_CAP];
 	struct board_message m;
 	double value;
 
-	if (!tb->file.fs)
+	if (!tb->file.fs || hd_json_get_text(eval, "split", &split, NULL))
 		return;
 	begin(tb, &m, step);
 	size_t summary = hd_pb_begin(&m.pb, EVENT_SUMMARY);
-	snprintf(tag, sizeof tag, "eval_%.60s/loss", split);
-	scalar(&m, tag, hd_metrics_loss(metrics));
-	for (uint32_t i = 0; i < metrics->nterms; i++) {
-		snprintf(tag, sizeof tag, "eval_%.60s/loss_%u", split, i + 1);
-		scalar(&m, tag, metrics->weight > 0 ? metrics->term_sum[i] / metrics->weight : 0);
-	}
-	if (hd_metrics_has_accuracy(metrics)) {
-		snprintf(tag, sizeof tag, "eval_%.60s/accuracy", split);
-		scalar(&m, tag, hd_metrics_accuracy(metrics));
-	}
-	for (int i = 0; i < HD_NMEASURES; i++) {
-		const char *word = hd_metrics_measure(metrics, i, &value);
-		if (word) {
-			snprintf(tag, sizeof tag, "eval_%.60s/%s", split, word);
-			scalar(&m, tag, value);
-		}
+	for (size_t i = 0; i < hd_json_count(eval); i++) {
+		const char *key = hd_json_key(eval, i);
+		if (!strcmp(key, "rows") || hd_json_as_f64(hd_json_item(eval, i), &value, NULL))
+			continue;
+		snprintf(tag, sizeof tag, "eval_%.60s/%.60s", split, key);
+		scalar(&m, tag, value);
 	}
 	hd_pb_end(&m.pb, summary);
 	put(tb, &m);

@@ -5,7 +5,8 @@
  * names the version, the second says at which step the run goes on: what older files have from there on does
  * not count.
  *
- * 1. Scalars alone: loss, lr, gnorm, step_ms, samples, workers; eval_<split>/loss and accuracy.
+ * 1. Scalars alone: loss, lr, gnorm, step_ms, samples, workers; eval_<split>/ and
+ *    each number of an evaluation but rows: loss, perplexity, what eval.metrics names.
  * 2. A record is whole or was cut off by the end of the process, which readers take for the end. One that
  *    cannot be written (a full disk) is cut off again and counted in `lost`; the next is tried.
  *
@@ -14,9 +15,9 @@
 #ifndef HD_RUN_TENSORBOARD_H
 #define HD_RUN_TENSORBOARD_H
 
+#include "base/json.h"
 #include "sys/clock.h"
 #include "sys/file.h"
-#include "engine/forward.h"
 #include "engine/worker.h"
 
 struct hd_step_times;
@@ -37,8 +38,8 @@ HD_MUST_USE enum hd_err hd_tensorboard_open(struct hd_tensorboard *tb, struct hd
 	struct hd_clock *clock, const char *folder, uint64_t step, struct hd_diag *diag);
 void hd_tensorboard_step(struct hd_tensorboard *tb, const struct hd_step_record *record,
 	const struct hd_step_times *times);
-void hd_tensorboard_eval(struct hd_tensorboard *tb, uint64_t step, const char *split,
-	const struct hd_metrics *metrics);
+/* `eval`: the object of an event eval: its `split`, and numbers by what they are called. */
+void hd_tensorboard_eval(struct hd_tensorboard *tb, uint64_t step, const struct hd_json *eval);
 void hd_tensorboard_close(struct hd_tensorboard *tb);
 
 #endif

@@ -56,8 +56,10 @@ static void records_hold_what_the_run_said(void **state)
 	const struct hd_step_record record = { .step = 300, .samples = 4096, .loss_sum = 10, .weight = 4,
 		.gnorm = 2, .lr = 0.25f };
 	const struct hd_step_times times = { .step_ms = 12.5, .workers = 3 };
-	const struct hd_metrics metrics = { .loss_sum = 3, .weight = 6, .correct = 3, .rows = 6,
-		.has_hits = 1 };
+	static const char metrics[] = "{\"split\":\"test\",\"loss\":0.5,\"accuracy\":0.5,\"f1-macro\":0.25,"
+		"\"rows\":6}";
+	const struct hd_json *eval;
+	struct hd_arena arena;
 	struct hd_clock_sim clock;
 	struct hd_fs_sim fs;
 	struct hd_tensorboard tb;
@@ -72,7 +74,10 @@ static void records_hold_what_the_run_said(void **state)
 	CHECK(!hd_fs_mkdirs(&fs.fs, "/run", &diag), "%s", diag.text);
 	CHECK(!hd_tensorboard_open(&tb, &fs.fs, &clock.clock, "/run", 299, &diag), "%s", diag.text);
 	hd_tensorboard_step(&tb, &record, &times);
-	hd_tensorboard_eval(&tb, 300, "test", &metrics);
+	hd_arena_init(&arena, 0);
+	CHECK(!hd_json_parse(&arena, "eval", metrics, sizeof metrics - 1, &eval, &diag), "%s", diag.text);
+	hd_tensorboard_eval(&tb, 300, eval);
+	hd_arena_finish(&arena);
 	char path[HD_TENSORBOARD_PATH];
 	snprintf(path, sizeof path, "%s", tb.path);
 	hd_tensorboard_close(&tb);
@@ -86,9 +91,12 @@ static void records_hold_what_the_run_said(void **state)
 	assert_int_equal(scalar_of(step, len[2], "loss") * 100, 250);
 	assert_int_equal(scalar_of(step, len[2], "lr") * 100, 25);
 	assert_int_equal(scalar_of(step, len[2], "workers"), 3);
-	const uint8_t *eval = step + len[2] + 16;
-	assert_int_equal(scalar_of(eval, len[3], "eval_test/loss") * 10, 5);
-	assert_int_equal(scalar_of(eval, len[3], "eval_test/accuracy") * 10, 5);
+	const uint8_t *last = step + len[2] + 16;
+	assert_int_equal(scalar_of(last, len[3], "eval_test/loss") * 10, 5);
+	assert_int_equal(scalar_of(last, len[3], "eval_test/accuracy") * 10, 5);
+	assert_int_equal(scalar_of(last, len[3], "eval_test/f1-macro") * 100, 25);
+	for (size_t i = 0; i + 4 <= len[3]; i++)
+		assert_memory_not_equal(last + i, "rows", 4);
 	(void)!hd_file_close(&file, NULL);
 	hd_fs_sim_finish(&fs);
 }
