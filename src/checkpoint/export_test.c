@@ -118,6 +118,61 @@ static void a_file_that_cannot_be_written_is_an_error_and_leaves_none(void **sta
 	hd_weights_close(w);
 }
 
+/* A mixture of two experts whose w1 come in parts, as one tensor, or in both. */
+static void experts_that_are_there_twice_are_refused(void **state)
+{
+	static const struct hd_model_opts opts = { .loss = HD_LOSS_CROSS_ENTROPY,
+		.normalize = HD_NORMALIZE_TOKEN };
+	static const struct hd_model_arg args[] = { { "layers", "1" }, { "width", "4" }, { "heads", "1" },
+		{ "hidden", "3" }, { "context", "4" }, { "vocab", "5" }, { "experts", "2" } };
+	static const char one[] = "model.layers.0.block_sparse_moe.experts.w1.weight";
+	/* tensors are sorted by name: those of memory stand behind the whole, those of files before it */
+	static const char *const part[2][2] = { { "model.layers.0.block_sparse_moe.experts.0.w1.weight",
+		"model.layers.0.block_sparse_moe.experts.1.w1.weight" },
+		{ "model.layers.0.mlp.experts.0.w1.weight", "model.layers.0.mlp.experts.1.w1.weight" } };
+	static const struct { bool memory; int n, of[3]; const char *says; } cases[] = {    /* 2: the whole */
+		{ false, 2, { 0, 1 }, NULL }, { true, 2, { 0, 1 }, NULL }, { false, 1, { 2 }, NULL },
+		{ false, 3, { 0, 1, 2 }, "1 not of this model: model.layers.0.block_sparse_moe.experts.w1.weight" },
+		{ true, 3, { 2, 0, 1 }, "2 not of this model: model.layers.0.mlp.experts.0.w1.weight F32 [3,4] (beside "
+			"model.layers.0.block_sparse_moe.experts.w1.weight, which has all of them)" },
+		{ true, 2, { 2, 1 }, "1 not of this model: model.layers.0.mlp.experts.1.w1.weight" },
+		{ false, 1, { 1 }, "1 missing: model.layers.0.block_sparse_moe.experts.0.w1.weight" },
+	};
+	struct desk *d = *state;
+
+	hd_graph_init(&d->graph, &d->arena);
+	CHECK(!hd_model_build(&d->graph, "mixtral", args, 7, &opts, &d->diag), "%s", d->diag.text);
+	float *at = hd_arena_take(&d->arena, 24, sizeof *at);
+	for (int k = 0; k < 24; k++)
+		at[k] = (float)k;
+	static const uint64_t dim[] = { 2, 3, 4 };
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		const char *skip[64];
+		struct hd_st_tensor tensor[3];
+		struct hd_weight_source *fit;
+		struct hd_weights *w = NULL;
+		struct hd_diag diag = { "" };
+		uint32_t n = 0;
+		for (uint32_t i = 0; i < hd_fit_count(&d->graph); i++) {
+			const char *name = hd_graph_text_of(&d->graph, hd_fit_value(&d->graph, i)->name);
+			if (strcmp(name, one) != 0)
+				skip[n++] = name;
+		}
+		for (int i = 0; i < cases[c].n; i++) {
+			const int of = cases[c].of[i];
+			tensor[i] = (struct hd_st_tensor){ .name = of == 2 ? one : part[cases[c].memory][of],
+				.dtype = HD_ST_F32, .rank = of == 2 ? 3 : 2, .at = at,
+				.len_bytes = of == 2 ? 96 : 48 };
+			memcpy(tensor[i].dim, dim + (of != 2), tensor[i].rank * sizeof *dim);
+		}
+		CHECK(!hd_weights_of(&w, "given", tensor, (uint32_t)cases[c].n, &diag), "%s", diag.text);
+		enum hd_err err = hd_weights_fit(w, &d->graph, skip, n, &fit, NULL, &diag);
+		CHECK((err == HD_OK) == !cases[c].says, "case %zu: %s", c, diag.text);
+		CHECK(!cases[c].says || strstr(diag.text, cases[c].says), "case %zu: %s", c, diag.text);
+		hd_weights_close(w);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -125,6 +180,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_keeps_its_initial_value_is_not_written, enter, leave),
 		cmocka_unit_test_setup_teardown(a_file_that_cannot_be_written_is_an_error_and_leaves_none,
 			enter, leave),
+		cmocka_unit_test_setup_teardown(experts_that_are_there_twice_are_refused, enter, leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -385,6 +385,11 @@ static void take_part(struct fitting *f, const struct hd_st_tensor *t, uint32_t 
 
 	for (uint32_t k = 0; k < t->rank && fits; k++)
 		fits = t->dim[k] == (uint64_t)v->dim[k + 1];
+	if (fit->from && !fit->part) {
+		shape_text(t, complain(f, UNKNOWN, t->name));
+		hd_text_addf(&f->text[UNKNOWN], " (beside %s, which has all of them)", fit->from->name);
+		return;
+	}
 	if (!fit->part && v->dim[0] > 0) {
 		fit->part = hd_arena_take(&f->w->arena, (size_t)v->dim[0], sizeof *fit->part);
 		fit->nparts = fit->part ? (uint32_t)v->dim[0] : 0;
