@@ -143,6 +143,34 @@ expect 2 heddle model export experts --names peft -o refused
 says 'experts.w1.weight is trained, and is several tensors'
 expect 0 heddle run experts.yaml --out cold -s model.lora.train=[] -q
 expect 0 heddle model export cold --names peft -o cold_peft -q
+# as the library calls them in memory, which is not what its files say (transformers 5)
+expect 0 heddle run experts.yaml --out router -s 'model.lora.train=["*.gate.weight"]' -q
+expect 0 heddle model export router --names peft -o router_peft
+grep -qF '"modules_to_save":["model.layers.0.mlp.gate"]' router_peft/adapter_config.json ||
+	failed "$(cat router_peft/adapter_config.json)"
+same "$(names_in router_peft/adapter_model.safetensors | grep gate)" \
+	'"base_model.model.model.layers.0.mlp.gate.weight"' "the router's name"
+cat >vit.yaml <<'END'
+job: {name: vit, steps: 1}
+model:
+  use: "builtin:vit"
+  args: {image: 4, patch: 2, layers: 1, width: 8, heads: 2, hidden: 8, classes: 3}
+  lora:
+    {rank: 2, targets: ["*.attention.query.weight", "*.intermediate.dense.weight"], train: ["classifier.*"]}
+data: {kind: synthetic, count: 8}
+batch: {global: 4, virtual_nodes: 2}
+END
+expect 0 heddle run vit.yaml --out vit -q
+expect 0 heddle model export vit --names peft -o vit_peft
+names_in vit_peft/adapter_model.safetensors >names
+for word in layers.0.attention.q_proj layers.0.mlp.fc1; do
+	grep -qF "\"base_model.model.vit.$word.lora_A.weight\"" names || failed "no $word in $(cat names)"
+done
+grep -qF '"task_type":null' vit_peft/adapter_config.json || failed "$(cat vit_peft/adapter_config.json)"
+expect 0 heddle model export vit -o vit_base --names torch
+expect 0 heddle model import vit_peft --base vit_base -o vit_again -q
+grep -qF 'vit.encoder.layer.{i}.attention.attention.query.weight' vit_again/job.yaml ||
+	failed "$(cat vit_again/job.yaml)"
 passed "what plain LoRA is not, and what peft has no words for, is refused by name"
 
 # the same bits wherever it runs, with what adapters read dropped in part

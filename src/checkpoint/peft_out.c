@@ -67,7 +67,7 @@ static enum hd_err name_param(struct peft_writing *w, uint32_t p)
 	*to = (struct peft_name){ .adapter = hd_lora_is_adapter(name), .trained = !graph->param[p].frozen };
 	if (to->adapter)
 		return HD_OK;
-	if (!hd_name_to_theirs(w->family, name, &theirs) || theirs.turned)
+	if (!hd_name_in_memory(w->family, name, &theirs) || theirs.turned)
 		return hd_fail(w->diag, HD_E_INVAL, "'%s' has no name in peft", name);
 	if (theirs.stacked && to->trained)
 		return hd_fail(w->diag, HD_E_INVAL, "%s is trained, and is several tensors in "
@@ -283,7 +283,7 @@ static void put_modules(const struct peft_writing *w, struct hd_json_writer *j, 
 }
 
 /* The word decides what class peft wraps the model in; that of classes copies the head, so it must be
- * trained. */
+ * trained. Of images there is no word. */
 static const char *task_of(const struct peft_writing *w)
 {
 	const struct hd_graph *graph = w->from->graph;
@@ -294,7 +294,9 @@ static const char *task_of(const struct peft_writing *w)
 				return "SEQ_CLS";
 		return NULL;
 	}
-	return *w->from->head ? NULL : "CAUSAL_LM";
+	if (!strcmp(w->from->model, "t5"))
+		return "SEQ_2_SEQ_LM";
+	return *w->from->head || !strcmp(w->from->model, "vit") ? NULL : "CAUSAL_LM";
 }
 
 static void write_config(const struct peft_writing *w, struct hd_text *text)
@@ -352,10 +354,6 @@ enum hd_err hd_peft_export(struct hd_fs *fs, const struct hd_peft_source *source
 	struct hd_arena arena;
 	struct hd_text config;
 
-	if (!strcmp(source->model, "vit"))
-		return hd_fail(diag, HD_E_INVAL, "peft finds modules by their names in memory, and those of "
-			"a ViT differ from its files' since transformers 5; export with the adapters "
-			"merged (--names torch)");
 	hd_arena_init(&arena, 0);
 	hd_text_init(&config, &arena);
 	struct peft_writing w = { .from = source, .family = hd_family_of(source->model), .arena = &arena,

@@ -23,13 +23,16 @@ const struct hd_family hd_families[] = {
 	DECODER("llama"), DECODER("mistral"), DECODER("qwen2"), DECODER("qwen3"), DECODER("gemma2"),
 	DECODER("phi3"),
 #undef DECODER
-	/* experts are one tensor each, [experts, ..]; published one by one */
-#define MIXTURE(name, experts) \
-	{ .model = name, .rule = { { "model.layers.{i}." experts ".*", "model.layers.{i}." experts ".{i}.*", \
-	  .stack = 2 } }, .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" }, \
+	/* experts are one tensor each, [experts, ..]; published one by one; in memory below mlp */
+#define MIXTURE(name, moe) \
+	{ .model = name, .rule = { \
+	  { "model.layers.{i}." moe ".experts.*", "model.layers.{i}.mlp.experts.{i}.*", .stack = 2, .old = true, \
+	  .memory = true }, \
+	  { "model.layers.{i}." moe ".*", "model.layers.{i}.mlp.*", .old = true, .memory = true }, \
+	  { "model.layers.{i}." moe ".experts.*", "model.layers.{i}." moe ".experts.{i}.*", .stack = 2 } }, \
+	  .ignored = { "model.layers.{i}.self_attn.rotary_emb.inv_freq" }, \
 	  .tied = { { "lm_head.weight", "model.embed_tokens.weight", NULL } } }
-	MIXTURE("mixtral", "block_sparse_moe.experts"), MIXTURE("qwen2-moe", "mlp.experts"),
-	MIXTURE("qwen3-moe", "mlp.experts"),
+	MIXTURE("mixtral", "block_sparse_moe"), MIXTURE("qwen2-moe", "mlp"), MIXTURE("qwen3-moe", "mlp"),
 #undef MIXTURE
 	/* version 4 calls the head embed_out */
 	{ .model = "neox", .rule = { { "lm_head.weight", "embed_out.weight", .old = true } },
@@ -62,14 +65,14 @@ const struct hd_family hd_families[] = {
 	{
 		/* version 5 of the library has other names in memory, and writes these */
 		.model = "vit",
-		.rule = { { "vit.encoder.layer.{i}.attention.attention.query.*",
-			"vit.layers.{i}.attention.q_proj.*", .old = true },
-			{ "vit.encoder.layer.{i}.attention.attention.key.*", "vit.layers.{i}.attention.k_proj.*", .old = true },
-			{ "vit.encoder.layer.{i}.attention.attention.value.*", "vit.layers.{i}.attention.v_proj.*", .old = true },
-			{ "vit.encoder.layer.{i}.attention.output.dense.*", "vit.layers.{i}.attention.o_proj.*", .old = true },
-			{ "vit.encoder.layer.{i}.intermediate.dense.*", "vit.layers.{i}.mlp.fc1.*", .old = true },
-			{ "vit.encoder.layer.{i}.output.dense.*", "vit.layers.{i}.mlp.fc2.*", .old = true },
-			{ "vit.encoder.layer.{i}.layernorm_*", "vit.layers.{i}.layernorm_*", .old = true } },
+		.rule = {
+			{ "vit.encoder.layer.{i}.attention.attention.query.*", "vit.layers.{i}.attention.q_proj.*", .old = true, .memory = true },
+			{ "vit.encoder.layer.{i}.attention.attention.key.*", "vit.layers.{i}.attention.k_proj.*", .old = true, .memory = true },
+			{ "vit.encoder.layer.{i}.attention.attention.value.*", "vit.layers.{i}.attention.v_proj.*", .old = true, .memory = true },
+			{ "vit.encoder.layer.{i}.attention.output.dense.*", "vit.layers.{i}.attention.o_proj.*", .old = true, .memory = true },
+			{ "vit.encoder.layer.{i}.intermediate.dense.*", "vit.layers.{i}.mlp.fc1.*", .old = true, .memory = true },
+			{ "vit.encoder.layer.{i}.output.dense.*", "vit.layers.{i}.mlp.fc2.*", .old = true, .memory = true },
+			{ "vit.encoder.layer.{i}.layernorm_*", "vit.layers.{i}.layernorm_*", .old = true, .memory = true } },
 	},
 #define COUNTED(name) { .model = name, .counter = { ".running_mean", ".num_batches_tracked" } }
 	COUNTED("resnet18"), COUNTED("resnet34"), COUNTED("resnet50"), COUNTED("resnet101"),
@@ -239,13 +242,9 @@ bool hd_name_is_second(const struct hd_family *family, const char *theirs)
 	return false;
 }
 
-bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs)
-{
-	return hd_name_part_to_theirs(family, ours, 0, theirs);
-}
-
-bool hd_name_part_to_theirs(const struct hd_family *family, const char *ours, uint32_t part,
-	struct hd_theirs *theirs)
+/* By the rules that `counts` lets count. */
+static bool theirs_by(const struct hd_family *family, const char *ours, uint32_t part,
+	bool (*counts)(const struct hd_name_rule *rule), struct hd_theirs *theirs)
 {
 	struct caught same = { { ours }, { strlen(ours) }, 1 };
 	char digits[16];
@@ -254,7 +253,7 @@ bool hd_name_part_to_theirs(const struct hd_family *family, const char *ours, ui
 	snprintf(digits, sizeof digits, "%u", part);
 	for (const struct hd_name_rule *rule = family->rule; rule->ours; rule++) {
 		struct caught caught = { .n = 0 };
-		if (!rule->old && match(rule->ours, ours, &caught)) {
+		if (counts(rule) && match(rule->ours, ours, &caught)) {
 			theirs->turned = rule->turned;
 			theirs->stacked = rule->stack;
 			return (!rule->stack || caught_put(&caught, rule->stack - 1, digits)) &&
@@ -262,4 +261,24 @@ bool hd_name_part_to_theirs(const struct hd_family *family, const char *ours, ui
 		}
 	}
 	return fill("*", &same, theirs->name);
+}
+
+static bool is_written(const struct hd_name_rule *rule) { return !rule->old; }
+
+static bool is_memory(const struct hd_name_rule *rule) { return rule->memory || !rule->old; }
+
+bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs)
+{
+	return theirs_by(family, ours, 0, is_written, theirs);
+}
+
+bool hd_name_in_memory(const struct hd_family *family, const char *ours, struct hd_theirs *theirs)
+{
+	return theirs_by(family, ours, 0, is_memory, theirs);
+}
+
+bool hd_name_part_to_theirs(const struct hd_family *family, const char *ours, uint32_t part,
+	struct hd_theirs *theirs)
+{
+	return theirs_by(family, ours, part, is_written, theirs);
 }

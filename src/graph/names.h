@@ -20,6 +20,8 @@
  *    with suffix `of` has one named by `theirs`; read over, written from the run.
  * 8. A rule with `stack`: ours is several tensors of theirs, one behind the other along extent 0. Wildcard
  *    number `stack` of theirs, counted from 1, counts them and is none of ours.
+ * 9. A rule with `memory` has the name that the library gives a tensor in memory, where its files have
+ *    another: adapters are named so. It stands before the rule of files, and is `old` to these.
  *
  * Pure. */
 #ifndef HD_GRAPH_NAMES_H
@@ -35,6 +37,7 @@ struct hd_name_rule {
 	bool turned;                      /* a matrix that they store transposed */
 	bool old;
 	uint8_t stack;
+	bool memory;
 };
 struct hd_name_tie { const char *theirs, *ours, *with; };
 struct hd_name_counter { const char *of, *theirs; };      /* suffixes */
@@ -76,6 +79,8 @@ bool hd_name_is_second(const struct hd_family *family, const char *theirs);
 
 struct hd_theirs { bool turned, stacked; char name[HD_MAX_NAME]; };
 bool hd_name_to_theirs(const struct hd_family *family, const char *ours, struct hd_theirs *theirs);
+/* Rule 9; of a tensor that no such rule matches the same. */
+bool hd_name_in_memory(const struct hd_family *family, const char *ours, struct hd_theirs *theirs);
 /* Rule 8: that of one of the tensors. */
 bool hd_name_part_to_theirs(const struct hd_family *family, const char *ours, uint32_t part,
 	struct hd_theirs *theirs);

@@ -27,7 +27,7 @@ static void a_pattern_takes_runs_of_characters_and_of_digits(void **state)
 static const struct hd_family toy = {
 	.model = "toy", .prefix = { "model.", "m." },
 	.rule = { { "enc.{i}.w", "layers.{i}.kernel", .turned = true },
-	{ "*.weight", "*.gamma", .old = true }, { "in.weight", "emb.table", false, false } },
+	{ "*.weight", "*.gamma", .old = true }, { "blk.{i}.*", "mem.{i}.*", .old = true, .memory = true }, { "in.weight", "emb.table", .old = false } },
 	.ignored = { "layers.{i}.mask" }, .tied = { { "head.w", "in.weight", NULL } },
 	.counter = { ".running_mean", ".num_batches_tracked" },
 };
@@ -66,6 +66,24 @@ static void our_names_become_theirs_by_rules_that_are_not_old(void **state)
 		CHECK(got.turned == cases[i].turned && !strcmp(got.name, cases[i].theirs), "%s: %s",
 			cases[i].ours, got.name);
 	}
+}
+
+static void names_in_memory_are_those_of_rules_that_say_so(void **state)
+{
+	struct hd_theirs got;
+	struct hd_ours ours;
+
+	(void)state;
+	assert_true(hd_name_in_memory(&toy, "blk.3.w", &got));
+	assert_string_equal(got.name, "mem.3.w");
+	assert_true(hd_name_to_theirs(&toy, "blk.3.w", &got));
+	assert_string_equal(got.name, "blk.3.w");
+	assert_true(hd_name_in_memory(&toy, "ln.weight", &got));      /* what is old alone is not */
+	assert_string_equal(got.name, "ln.weight");
+	assert_true(hd_name_in_memory(&toy, "enc.7.w", &got) && got.turned);
+	assert_string_equal(got.name, "layers.7.kernel");
+	assert_true(hd_name_from_theirs(&toy, "mem.3.w", &ours));
+	assert_string_equal(ours.name, "blk.3.w");
 }
 
 static void a_name_that_does_not_fit_is_no_name(void **state)
@@ -146,6 +164,7 @@ int main(void)
 		cmocka_unit_test(a_pattern_takes_runs_of_characters_and_of_digits),
 		cmocka_unit_test(their_names_become_ours),
 		cmocka_unit_test(our_names_become_theirs_by_rules_that_are_not_old),
+		cmocka_unit_test(names_in_memory_are_those_of_rules_that_say_so),
 		cmocka_unit_test(a_name_that_does_not_fit_is_no_name),
 		cmocka_unit_test(the_names_of_every_model_go_out_and_come_back),
 		cmocka_unit_test(public_names_of_gpt2_are_known),
