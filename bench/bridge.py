@@ -619,6 +619,14 @@ ADAPTERS = {
         "roberta, classes",
         dict(r=2, target_modules=["query", "value"], task_type="SEQ_CLS"),
     ),
+    "vit, the classifier saved": (
+        "vit",
+        dict(r=2, lora_alpha=1, target_modules=["q_proj", "fc1"], modules_to_save=["classifier"]),
+    ),
+    "mixtral, the router saved": (
+        "mixtral",
+        dict(r=2, lora_alpha=1, target_modules=ATTENTION, modules_to_save=["gate"]),
+    ),
 }
 NO_ADAPTERS = {
     "use_dora": ("llama", dict(r=2, target_modules=ATTENTION, use_dora=True), "use_dora is set"),
