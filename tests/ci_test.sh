@@ -30,6 +30,7 @@ await()         # COMMAND...
 case "$*" in
 "$BROKEN") exit 1 ;;
 "$ENDLESS") echo $$ >endless; exec sleep 1000 ;;
+"fuzz --seconds 30") [ "${HD_FUZZ_INPUTS:-}" = 5000 ] && [ "$HD_FUZZ_SEED" = 1 ] || exit 1 ;;&
 "$DEADLY") await test -s endless; kill -TERM $PPID ;;
 'build --preset release '*)     # begins while `program` runs, ends when `release` waits for it
 	if [ -e sessions ]; then

@@ -44,4 +44,22 @@ stub dpkg-query 'echo installed'
 stub cmake 'exit 0'
 expect 1 'the program under test is missing: build/release/heddle' test
 expect 1 '0 passed, 1 failed, 0 skipped' test
-echo "what is missing is said, nothing is done in silence"
+
+# a counted slice of fuzzing is a number of inputs, from an empty folder and an environment of one size
+mkdir -p "$work/build/asan" "$work/build/fuzz/counted/x"
+touch "$work/build/fuzz/counted/x/learned"
+cat >"$work/build/asan/x_fuzz" <<'END'
+#!/bin/bash
+learned=build/fuzz/counted/x
+echo "$*"
+echo "stat::number_of_executed_units: 7"
+set -e
+[[ " $* " == *" -seed=1 -runs=7 -use_cmp=0 -reload=0 -max_total_time=30 "*" $learned "* ]]
+[ -z "${BALLAST:-}" ]
+[ -z "$(ls "$learned")" ]
+END
+chmod +x "$work/build/asan/x_fuzz"
+export BALLAST=of-this-machine
+HD_FUZZ_INPUTS=7 expect 0 'x: 7 inputs in at most 30 s, no finding' fuzz --seconds 30
+expect 1 'x: a finding' fuzz --seconds 30
+echo "what is missing is said, nothing is done in silence, what is counted is no time"
