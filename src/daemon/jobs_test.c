@@ -486,6 +486,131 @@ static void old_events_go(void **state)
 	hd_jobs_close(jobs);
 }
 
+/* ---- tokens ---- */
+
+struct seen_tokens { uint32_t n; int64_t id[4]; };
+
+static void see_token(void *user, const struct hd_jobs_token *token)
+{
+	struct seen_tokens *seen = user;
+
+	assert_true(seen->n < 4);
+	seen->id[seen->n++] = token->id;
+}
+
+static void check_tokens(struct hd_jobs *jobs, const int64_t *id, uint32_t n)
+{
+	struct seen_tokens seen = { 0 };
+
+	assert_int_equal(hd_jobs_tokens(jobs, see_token, &seen, NULL), HD_OK);
+	assert_int_equal(seen.n, n);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(seen.id[i], id[i]);
+}
+
+static void tokens_are_found_by_their_hash_until_they_are_dropped(void **state)
+{
+	struct hd_jobs_token ada = { .uid = 1000, .made_s = 1e9 + 0.25, .until_s = 2e9 + 0.5, .user = "ada" },
+		bob = { .uid = 4000000000u, .made_s = 3, .until_s = 4, .user = "bob" }, got;
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	(void)state;
+
+	check_tokens(jobs, NULL, 0);
+	assert_int_equal(hd_jobs_get_token(jobs, "aa", &got, NULL), HD_E_NOTFOUND);
+	assert_int_equal(hd_jobs_put_token(jobs, "aa", &ada, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_token(jobs, "bb", &bob, NULL), HD_OK);
+	assert_true(ada.id > 0 && bob.id > ada.id);
+	/* that hash is another token's */
+	struct hd_jobs_token third = bob;
+	assert_int_not_equal(hd_jobs_put_token(jobs, "aa", &third, NULL), HD_OK);
+	assert_int_equal(third.id, bob.id);
+	hd_jobs_close(jobs);
+
+	jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_get_token(jobs, "bb", &got, NULL), HD_OK);
+	CHECK(got.id == bob.id && got.uid == bob.uid && got.made_s == bob.made_s &&
+		got.until_s == bob.until_s && !strcmp(got.user, "bob"), "%s", got.user);
+	assert_int_equal(hd_jobs_get_token(jobs, "aa", &got, NULL), HD_OK);
+	CHECK(got.id == ada.id && got.uid == ada.uid && got.made_s == ada.made_s &&
+		got.until_s == ada.until_s && !strcmp(got.user, "ada"), "%s", got.user);
+	check_tokens(jobs, (int64_t[]){ ada.id, bob.id }, 2);
+	assert_int_equal(hd_jobs_drop_token(jobs, ada.id, NULL), HD_OK);
+	assert_int_equal(hd_jobs_get_token(jobs, "aa", &got, NULL), HD_E_NOTFOUND);
+	check_tokens(jobs, &bob.id, 1);
+	hd_jobs_close(jobs);
+}
+
+/* ---- what a store that was restored is given ---- */
+
+struct seen_events { uint32_t n; uint64_t number[4]; double at_s; int64_t t_ms; char text[80]; };
+
+static enum hd_err see_event(void *user, const struct hd_jobs_event *e, struct hd_diag *diag)
+{
+	struct seen_events *seen = user;
+
+	(void)diag;
+	assert_true(seen->n < 4 && e->job == 0);
+	seen->number[seen->n++] = e->number;
+	seen->at_s = e->at_s;
+	seen->t_ms = e->t_ms;
+	snprintf(seen->text, sizeof seen->text, "%s %s", e->kind, e->text);
+	return HD_OK;
+}
+
+static void a_first_event_comes_after_those_delivered_and_those_there(void **state)
+{
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	struct seen_events seen = { 0 };
+	uint64_t number = 0;
+	(void)state;
+
+	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_number(jobs, "now_s", 12.5, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_first(jobs, 100, 1700, "restored", "of then", NULL), HD_OK);
+	assert_int_equal(hd_jobs_last_event(jobs), 101);
+	assert_int_equal(hd_jobs_events(jobs, 0, 10, 0, see_event, &seen, NULL), HD_OK);
+	CHECK(seen.n == 1 && seen.number[0] == 101 && seen.at_s == 12.5 && seen.t_ms == 1700, "%s",
+		seen.text);
+	assert_string_equal(seen.text, "restored of then");
+	assert_int_equal(hd_jobs_put_event(jobs, &(struct hd_jobs_event){ .kind = "x", .text = "y" },
+		&number, NULL), HD_OK);
+	assert_int_equal(number, 102);
+	assert_int_equal(hd_jobs_put_first(jobs, 7, 0, "restored", "again", NULL), HD_OK);
+	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	hd_jobs_close(jobs);
+	jobs = open_jobs(types, 2);
+	assert_int_equal(hd_jobs_last_event(jobs), 103);
+	hd_jobs_close(jobs);
+}
+
+static void a_run_that_is_ahead_of_its_job_raises_it(void **state)
+{
+	const struct hd_dispatch_lease held = { .job = 1, .number = 3, .epoch = 1, .state = HD_LEASE_HELD,
+		.n = 1, .device = { 0 } };
+	struct hd_jobs *jobs = open_jobs(types, 2);
+	struct hd_dispatch_lease lease;
+	struct hd_jobs_card card;
+	struct hd_dispatch_job row;
+	(void)state;
+
+	assert_int_equal(hd_jobs_begin(jobs, NULL), HD_OK);
+	put(jobs, 1, "");
+	assert_int_equal(hd_jobs_put_lease(jobs, &held, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_number(jobs, "now_s", 50, NULL), HD_OK);
+	assert_int_equal(hd_jobs_put_ran(jobs, 1, 5, 9, "", NULL), HD_OK);
+	assert_int_equal(hd_jobs_get(jobs, 1, &card, &row, &lease, NULL), HD_OK);
+	assert_true(row.leases == 5 && row.done == 9 && row.state == HD_DISPATCH_OPEN && row.started_s == -1);
+	assert_int_equal(lease.state, HD_LEASE_RELEASED);
+	/* what it knows already it keeps; its end is that of the run */
+	assert_int_equal(hd_jobs_put_ran(jobs, 1, 4, 8, "abc", NULL), HD_OK);
+	assert_int_equal(hd_jobs_get(jobs, 1, &card, &row, &lease, NULL), HD_OK);
+	assert_true(row.leases == 5 && row.done == 9 && row.state == HD_DISPATCH_DONE && row.exit == 0);
+	assert_true(row.started_s == a_row(1).submitted_s && row.ended_s == 50);
+	assert_string_equal(card.digest, "abc");
+	assert_int_equal(hd_jobs_commit(jobs, NULL), HD_OK);
+	hd_jobs_close(jobs);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -509,6 +634,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(events_are_of_an_account_of_all_jobs_or_of_the_cluster_too,
 			fresh, gone),
 		cmocka_unit_test_setup_teardown(old_events_go, fresh, gone),
+		cmocka_unit_test_setup_teardown(tokens_are_found_by_their_hash_until_they_are_dropped, fresh,
+			gone),
+		cmocka_unit_test_setup_teardown(a_first_event_comes_after_those_delivered_and_those_there,
+			fresh, gone),
+		cmocka_unit_test_setup_teardown(a_run_that_is_ahead_of_its_job_raises_it, fresh, gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
