@@ -93,7 +93,7 @@ static void what_makes_no_sense_is_refused_with_its_place(void **state)
 		{ SMALLEST "optim: {groups: [a]}\n", "a group is a table" },
 		{ SMALLEST "optim: {lr: 0, groups: [{params: [a], lr: 1}]}\n", "optim.lr is 0" },
 		/* as a factor it would be no float */
-		{ SMALLEST "optim: {lr: 1e-40, groups: [{params: [a], lr: 1e6}]}\n", "1e+06 times optim.lr" },
+		{ SMALLEST "optim: {lr: 2e-38, groups: [{params: [a], lr: 1e6}]}\n", "1e+06 times optim.lr" },
 		{ SMALLEST "optim: {no_decay: norms}\n", "optim.no_decay takes a list: write it as [...], or "
 			"norms-and-biases" },
 		{ SMALLEST "optim: {no_decay: {a: 1}}\n", "optim.no_decay takes a list" },
