@@ -1,12 +1,15 @@
 #include "run/generate.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "data/named.h"
 #include "engine/forward.h"
+
+static const double ROUNDING = 1e-4;              /* of the largest logit: far above what f32 leaves */
 
 static enum hd_err add_token(struct hd_generate *g, uint64_t token, uint64_t cap, struct hd_diag *diag)
 {
@@ -79,6 +82,61 @@ enum hd_err hd_generate_next(struct hd_generate *g, struct hd_diag *diag)
 	return err;
 }
 
+/* Logits of the first token of a row that begins with `first` and goes on with `rest`. */
+static enum hd_err first_of(struct hd_generate *g, int32_t first, int32_t rest, const float **logits,
+	struct hd_diag *diag)
+{
+	int32_t *token = g->field[g->ifield];
+
+	for (uint32_t i = 0; i < g->context; i++)
+		token[i] = i ? rest : first;
+	return hd_worker_forward_rows(g->worker, (const void *const *)g->field, 1, logits, diag);
+}
+
+/* Experts with little room take first choices of all tokens before any second one, so a token of a mixture
+ * that drops some depends on those behind it; it continues a text all the same. */
+static bool drops_tokens(const struct hd_job *job)
+{
+	const struct hd_job_value *args = &job->value[HD_JOB_MODEL_ARGS];
+	double capacity = 0;
+
+	for (uint32_t i = 0; i < args->nargs; i++)
+		if (!strcmp(args->arg[i].name, "capacity") &&
+			hd_num_f64(args->arg[i].text, 0, HUGE_VAL, &capacity, NULL))
+			capacity = 1;             /* not a plain number: in doubt it does */
+	return capacity > 0;
+}
+
+/* Does what the model says of a token depend on those behind it? An encoder's does, which continues no text,
+ * and an encoder-decoder's, which continues another one than it reads. Asked with two rows, not of the graph,
+ * so of any model. The last tokens are words, not padding, in every vocabulary with some. */
+static enum hd_err check_causal(struct hd_generate *g, struct hd_diag *diag)
+{
+	const int32_t last = (int32_t)(g->vocab < 4 ? g->vocab : 4) - 1;
+	const float *logits;
+	double off = 0, size = 0;
+
+	if (g->context < 2 || last < 1)
+		return HD_OK;
+	enum hd_err err = first_of(g, last - 1, last - 1, &logits, diag);
+	if (err)
+		return err;
+	for (uint32_t k = 0; k < g->vocab; k++)
+		g->weight[k] = (double)logits[k];
+	err = first_of(g, last - 1, last, &logits, diag);
+	for (uint32_t k = 0; k < g->vocab && !err; k++) {
+		off = fmax(off, fabs((double)logits[k] - g->weight[k]));
+		size = fmax(size, fabs(g->weight[k]));
+	}
+	memset(g->field[g->ifield], 0, g->context * sizeof(int32_t));
+	if (!err && off > ROUNDING * size)
+		err = hd_fail(diag, HD_E_INVAL, "--prompt is for models that continue a text; what this one "
+			"says of a token depends on those behind it, as of an encoder (bert) or an "
+			"encoder-decoder (t5): leave --prompt out for a .npy of its outputs, or export it "
+			"(heddle model export RUN --names torch -o DIR) and generate with transformers");
+	return err;
+}
+
 enum hd_err hd_generate_init(struct hd_generate *g, struct hd_worker *worker, const struct hd_task *task,
 	const struct hd_sampling *sampling, struct hd_arena *arena, struct hd_diag *diag)
 {
@@ -111,7 +169,7 @@ enum hd_err hd_generate_init(struct hd_generate *g, struct hd_worker *worker, co
 	if (!taken)
 		return hd_fail(diag, HD_E_NOMEM, "no memory for a row of tokens");
 	hd_named_plain(task->data, g->field);
-	return HD_OK;
+	return drops_tokens(task->job) ? HD_OK : check_causal(g, diag);
 }
 
 void hd_generate_text(const struct hd_generate *g, struct hd_text *text)

@@ -27,7 +27,8 @@ struct hd_generate {
 	double *weight;                   /* [vocab] */
 };
 
-/* `worker` has the task's parameters. HD_E_INVAL: the model is none of text, or predicts no tokens. */
+/* `worker` has the task's parameters. HD_E_INVAL: the model is none of text, predicts no tokens,
+ * or does not continue the text that it reads, which two forward passes find out. */
 HD_MUST_USE enum hd_err hd_generate_init(struct hd_generate *g, struct hd_worker *worker,
 	const struct hd_task *task, const struct hd_sampling *sampling, struct hd_arena *arena,
 	struct hd_diag *diag);

@@ -1,5 +1,6 @@
 #include "run/generate.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/philox.h"
@@ -143,6 +144,41 @@ static void models_that_predict_no_tokens_are_refused(void **state)
 	hd_rig_close(&rig);
 }
 
+static void models_that_do_not_continue_what_they_read_are_refused(void **state)
+{
+	static const char *const models[] = {
+		"builtin:bert, args: {layers: 1, width: 16, heads: 2, context: 5, vocab: 12}",
+		"builtin:roberta, args: {layers: 1, width: 16, heads: 2, context: 5, vocab: 12}",
+		"builtin:t5, args: {layers: 1, width: 16, heads: 2, context: 5, target: 5, vocab: 12}",
+		"builtin:t5, args: {layers: 1, width: 16, heads: 2, context: 5, target: 5, vocab: 3}",
+	};
+	static const char *const causal[] = {
+		"builtin:llama, args: {layers: 1, width: 16, heads: 2, hidden: 8, context: 5, vocab: 12}",
+		"builtin:mixtral, args: {layers: 1, heads: 4, context: 5, vocab: 12, capacity: 0.5}",
+		"builtin:mixtral, args: {layers: 1, heads: 4, context: 5, vocab: 12}",
+		"builtin:gpt, args: {layers: 1, width: 16, heads: 2, context: 2, vocab: 2}",
+		"builtin:gpt, args: {layers: 1, width: 16, heads: 2, context: 4, vocab: 3}",
+		"builtin:lstm, args: {width: 8, context: 5, vocab: 9}",
+	};
+	const struct hd_sampling s = { 0 };
+	(void)state;
+
+	for (size_t i = 0; i < 10; i++) {
+		struct hd_diag diag = { "" };
+		struct hd_generate g;
+		struct hd_rig rig;
+		char job[300];
+		snprintf(job, sizeof job, "model: {use: %s}\ndata: {kind: synthetic, count: 16}\n",
+			i < 4 ? models[i] : causal[i - 4]);
+		hd_rig_open(&rig, job, 4, 2, NULL, 1);
+		enum hd_err err = hd_generate_init(&g, rig.worker, rig.task, &s, &rig.arena, &diag);
+		CHECK(err == (i < 4 ? HD_E_INVAL : HD_OK), "%s: %s", job, diag.text);
+		CHECK(!err || strstr(diag.text, "--prompt is for models that continue a text"), "%s",
+			diag.text);
+		hd_rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +186,7 @@ int main(void)
 		cmocka_unit_test(a_bad_prompt_is_refused_with_its_reason),
 		cmocka_unit_test(each_token_follows_from_the_last_of_the_context),
 		cmocka_unit_test(models_that_predict_no_tokens_are_refused),
+		cmocka_unit_test(models_that_do_not_continue_what_they_read_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
