@@ -383,7 +383,8 @@ void hd_member_offer_all(struct hd_member *m)
 	for (uint32_t b = 0; b < m->x.nbuckets; b++) {
 		publish(m, b);
 		hand_out(m, b);
-		send_ratio(m, b);
+		if (m->updated || m->x.step != m->at)     /* else UPDATE comes, once more perhaps */
+			send_ratio(m, b);
 		for (uint32_t p = 0; m->x.step == m->at && p < m->own.passes.npasses; p++)
 			if (is_final(&m->own, p, b))
 				offer(m, p, b);

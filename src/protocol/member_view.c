@@ -364,6 +364,19 @@ static void take_passes(struct hd_member *m, const struct hd_passes *all)
 	hd_member_compute(m, m->stop.went_on ? 0 : had);
 }
 
+/* Of whole tensors by stages, a chain may have this member now that did not when it measured its own buckets:
+ * it measures them once more. */
+static void measure_again(struct hd_member *m)
+{
+	bool all = true;
+
+	for (uint32_t b = 0; b < m->x.nbuckets; b++)
+		all &= !hd_exchange_chained(&m->x, b) || hd_exchange_is_measured(&m->x, b);
+	assert(m->updating == m->updated);                /* the status waited for it */
+	if (!all)
+		m->updating = m->updated = false;
+}
+
 /* The open step is resumed: by members that have not sealed it, and by those that have, as publishers. */
 static void again(struct hd_member *m, const struct hd_msg_view *v)
 {
@@ -397,6 +410,8 @@ static void again(struct hd_member *m, const struct hd_msg_view *v)
 	/* slots that came after it count for none: their holder gets parameters over its own roots */
 	if (m->config.copies && m->at == v->step)
 		hd_member_keep_own(m);
+	if (!m->config.copies && m->at == v->step && m->updated)
+		measure_again(m);
 	if (v->ndoubled && !hd_member_go_on(m, v)) {
 		hd_member_break(m, 1, "a view goes on with a step in which this worker does not stand");
 		return;

@@ -517,7 +517,7 @@ static void no_seed_of_being_replaced_workers_violates_an_invariant(void **state
 
 static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 {
-	char path[1024], line[256];
+	char path[1024], line[256], *rest, *text;
 	const char *source = getenv("SOURCE_DIR");
 	uint32_t n = 0;
 
@@ -529,7 +529,9 @@ static void a_seed_that_ever_failed_is_run_for_ever(void **state)
 		struct hd_sim_result r;
 		if (*line == '#' || *line == '\n')
 			continue;
-		run(strtoull(line, NULL, 10), UINT32_MAX, &r);
+		const uint64_t seed = strtoull(line, &rest, 10);
+		const uint32_t only = *rest == ':' ? (uint32_t)strtoul(rest + 1, &text, 16) : UINT32_MAX;
+		run(seed, only, &r);
 		n++;
 	}
 	assert_int_equal(fclose(file), 0);
