@@ -408,6 +408,16 @@ static bool brought_on(struct sim_world *s, uint32_t b, uint64_t most)
 	return holder;
 }
 
+/* Of the open step. One that has not begun it, while others have finished it, still has sums of the step
+ * before. */
+static bool has_its_sum(struct sim_world *s, uint32_t i, uint32_t b, uint64_t most)
+{
+	const struct sim_proc *p = &s->proc[i];
+
+	return is_well(s, i) && p->sum_here[b] &&
+		(p->version == most || hd_member_exchange(p->m)->step == p->version);
+}
+
 /* Slots may be called lost when no healthy holder of some bucket is left that has had them for longer
  * than a message takes. */
 static void check_slots_lost(struct sim_world *s)
@@ -424,7 +434,7 @@ static void check_slots_lost(struct sim_world *s)
 		for (uint32_t i = 0; i < SIM_PROCS; i++) {
 			slots |= is_well(s, i) && s->proc[i].slot[b] &&
 				(!s->proc[i].slot_ns[b] || s->now - s->proc[i].slot_ns[b] > 2 * SIM_T);
-			sum |= is_well(s, i) && s->proc[i].sum_here[b];
+			sum |= has_its_sum(s, i, b, most);
 			parm |= s->proc[i].alive && s->proc[i].parm_here[b];
 			/* parameters came over roots, in part: no sum can be made again */
 			spoiled |= s->proc[i].alive && s->proc[i].version == most && !s->proc[i].own_roots[b];
