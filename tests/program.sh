@@ -17,7 +17,8 @@ SOURCE_DIR=${SOURCE_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 HEDDLE_BIN=${HEDDLE_BIN:-$SOURCE_DIR/build/release/heddle}
 [ -x "$HEDDLE_BIN" ] || { echo "skip: no program at $HEDDLE_BIN"; exit 77; }
 work=$(mktemp -d)
-end_jobs() { kill $(jobs -p) ${watch:-} 2>/dev/null; wait; }
+# what a test has stopped (SIGSTOP) goes on, and ends
+end_jobs() { kill $(jobs -p) ${watch:-} 2>/dev/null; kill -CONT $(jobs -p) 2>/dev/null; wait; }
 trap 'end_jobs; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset HD_FAIL
