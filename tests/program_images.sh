@@ -53,6 +53,10 @@ fi
 train run mixed.yaml --out unmixed --devices 2 \
 	-s 'data.augment=[{color_jitter: {brightness: 0.4, hue: 0.1}}, {rotate: 20}, erasing]'
 [ "$digest" != "$mixed" ] || failed "mixing changes nothing"
+expect 0 heddle data cat mixed.yaml --count 1
+says 'samples as they are before mixup and cutmix'
+expect 0 heddle data cat mixed.yaml --count 1 --split valid
+! grep -q mixup err || failed "samples that are never mixed have a note on it"
 expect 2 heddle run mixed.yaml --out bad -q -s model.loss=cross-entropy -s loss.smoothing=0
 says 'mixup and cutmix mix labels, too'
 expect 2 heddle run mixed.yaml --out bad -q -s 'data.augment=[cutmix, flip]'

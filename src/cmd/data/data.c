@@ -3,6 +3,7 @@
 #include "base/json_writer.h"
 #include "data/augment.h"
 #include "data/blob.h"
+#include "data/mix.h"
 #include "run/samples.h"
 #include "cmd/data/graph.h"
 #include "cmd/data/stored.h"
@@ -466,6 +467,9 @@ static enum hd_err verb_data_cat(struct hd_cmd *cmd)
 		err = hd_token_work_create(&work, tokenizer, &cmd->diag);
 	if (!err)
 		err = take_fields(cmd, task->data, out);
+	if (!err && split == 0 && hd_mix_any(task->data) && !cmd->args.has[HD_OPT_QUIET])
+		fputs("samples as they are before mixup and cutmix, which mix those of a step in training\n",
+			stderr);
 	for (uint64_t i = 0; !err && i < count && i < task->data->split[split].count; i++)
 		err = print_sample(cmd, task->data, split, i,
 			split == 0 ? cmd->args.count[HD_OPT_EPOCH] : HD_NO_EPOCH, out, work);
@@ -480,6 +484,8 @@ const struct hd_verb hd_verb_data_cat = {
 	.about = "print samples of a split as JSON lines, as the model sees them; or what a file or an "
 		"object is",
 	.more =
+		"Samples of the split train are transformed as in data epoch --epoch, but not mixed: mixup "
+		"and cutmix (data.augment) make one of two of a step.\n"
 		"Of a file, or of http://..., https://..., s3://BUCKET/KEY: its length, version and content "
 		"hash. Of a tar shard and a record file before that a line for each member or record, "
 		"--count of them (1000): its key, place and length, and whether its check fits; exit 3 "
