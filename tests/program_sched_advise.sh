@@ -160,6 +160,12 @@ assert starts == {"309": "n1:4", "310": "n2:1", "311": "n2:1"}, starts
 assert slurm["312"]["code"] in ("OUTRANKED", "HELD_BACK"), slurm["312"]
 assert slurm["308"]["gpus"] == 6 and slurm["308"]["code"] == "GANG_NO_FIT", slurm["308"]
 END
+# the same where nodes are numbered by two numbers, and the second one may be 0
+sed -i 's/^n1,/r0n9,/; s/^n2,/r1n10,/' sinfo.csv
+sed -i 's/n\[2\]/"r[1,3]n[0-12]"/' squeue.csv
+PATH=$PWD/bin:$PATH expect 0 heddle sched advise --policy slurm --json
+sed 's/r0n9/n1/g; s/r1n10/n2/g' out | cmp -s - slurm.json ||
+	failed "a running job's nodes in two brackets are not found"
 passed "what cannot start is not advised, whatever squeue's reason; Slurm's own order is a policy"
 
 expect 2 heddle sched advise --policy fifo --sinfo sinfo.txt

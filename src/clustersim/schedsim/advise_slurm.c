@@ -8,7 +8,8 @@
 #include "clustersim/schedsim/advice.h"
 #include "clustersim/schedsim/profile.h"
 
-enum { DEPTH = 500,                               /* bf_max_job_test of slurm.conf(5) in 22.05 */
+enum { NAME_CAP = 260,                            /* of a node, with its end */
+       DEPTH = 500,                               /* bf_max_job_test of slurm.conf(5) in 22.05 */
        LIMIT_S = 365 * 86400 };                   /* Slurm's for UNLIMITED */
 
 /* A job in one of its partitions. */
@@ -26,17 +27,20 @@ struct outlook_now {
 
 /* ---- which nodes a running job is on ---- */
 
-/* A number between the brackets of "v[01-10,12]". */
+/* A number, as written, between the brackets of "v[01-10,12]" or "v[0-12]". */
 static bool in_ranges(const char *ranges, const char *end, const char *digits, size_t n)
 {
-	const unsigned long x = strtoul(digits, NULL, 10);
+	unsigned long x = 0;
 
+	for (size_t k = 0; k < n; k++)
+		x = 10 * x + (unsigned long)(digits[k] - '0');
 	while (ranges < end) {
 		char *stop;
 		const size_t width = strspn(ranges, "0123456789");
 		const unsigned long low = strtoul(ranges, &stop, 10);
 		const unsigned long high = *stop == '-' ? strtoul(stop + 1, &stop, 10) : low;
-		if (x >= low && x <= high && (n == width || (*ranges != '0' && *digits != '0')))
+		const bool padded = width > 1 && *ranges == '0';
+		if (x >= low && x <= high && (padded ? n == width : n == 1 || *digits != '0'))
 			return true;
 		while (stop < end && *stop != ',')
 			stop++;
@@ -45,21 +49,41 @@ static bool in_ranges(const char *ranges, const char *end, const char *digits, s
 	return false;
 }
 
-/* Of one item of a list: "k1", "v[1-2]". */
+/* Where in the name it may end, and a number of the brackets after it. */
+static void pass_brackets(const char *open, const char *close, const char *name, size_t len,
+	bool ends[NAME_CAP])
+{
+	bool after[NAME_CAP] = { false };
+
+	for (size_t at = 0; at < len; at++)
+		for (size_t n = 1; ends[at] && n < 10 && n <= strspn(name + at, "0123456789"); n++)
+			after[at + n] |= in_ranges(open + 1, close, name + at, n);
+	memcpy(ends, after, (len + 1) * sizeof *ends);
+}
+
+/* Of one item of a list: "k1", "v[1-2]", "c[0-1]n[0-3]". ends[n]: the item so far may be the first n bytes of
+ * the name. */
 static bool is_of_item(const char *item, size_t len, const char *name)
 {
-	const char *open = memchr(item, '[', len);
-	const char *close = open ? memchr(open, ']', len - (size_t)(open - item)) : NULL;
+	const size_t of_name = strlen(name);
+	const char *const end = item + len;
+	bool ends[NAME_CAP] = { true };
 
-	if (!close)
-		return strlen(name) == len && !memcmp(name, item, len);
-	const size_t before = (size_t)(open - item), after = (size_t)(item + len - close - 1);
-	if (strncmp(name, item, before) != 0)
+	if (of_name >= NAME_CAP)
 		return false;
-	const size_t n = strspn(name + before, "0123456789");
-	const char *rest = name + before + n;
-	return n && n < 10 && strlen(rest) == after && !memcmp(rest, close + 1, after) &&
-		in_ranges(open + 1, close, name + before, n);
+	for (const char *at = item; at < end;) {
+		const char *close = *at == '[' ? memchr(at, ']', (size_t)(end - at)) : NULL;
+		if (close) {
+			pass_brackets(at, close, name, of_name, ends);
+			at = close + 1;
+			continue;
+		}
+		for (size_t n = of_name; n-- > 0;)
+			ends[n + 1] = ends[n] && name[n] == *at;
+		ends[0] = false;
+		at++;
+	}
+	return ends[of_name];
 }
 
 static bool is_on(const char *list, const char *name)
