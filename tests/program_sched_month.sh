@@ -187,6 +187,16 @@ printf 'timestamp,duration,num_gpus\n1,5,1\n' >plain.csv
 expect 3 heddle sched compare --trace plain.csv --cluster a:1 --policy as-it-was
 says 'a list that does not say when jobs started'
 expect 0 heddle sched compare --trace plain.csv --cluster a:1 --policy slurm
+# devices that leave are nothing to these rows, which say so; of rounds they are all
+expect 0 heddle sched compare --trace plain.csv --cluster a:1 --policy slurm,fifo --revoke a:1 --lost 60
+says 'slurm: --revoke, --lost changes nothing in this row'
+[ "$(grep -c 'changes nothing' err)" = 1 ] || failed "fifo does follow --revoke"
+# a job that is too large for ever holds up no other one, however few are looked at
+printf 'timestamp,duration,num_gpus\n1,5,9\n2,5,1\n3,5,1\n' >wide.csv
+expect 0 heddle sched compare --trace wide.csv --cluster a:1 --policy slurm --slurm depth=1,size=9999 --json
+says '"completed":2'
+says '"ended":"jobs are left that no type has devices enough for"'
+says 'slurm: 1 jobs ask for more devices than any type has'
 expect 2 heddle sched compare --trace month.csv --cluster $cluster --policy slurm --slurm bckfill=easy
 says 'did you mean backfill'
 expect 2 heddle sched compare --trace month.csv --cluster $cluster --policy slurm --slurm backfill=some

@@ -172,12 +172,10 @@ class Queue:
         self.preempts = any(p.mode in ("REQUEUE", "CANCEL") for p in (partitions or {}).values())
 
     def ways(self, j):
-        if self.partitions is None:
-            return [Partition()]
-        mine = [p for p in self.partitions.values() if p.name in j.partition.split(",")]
-        if not mine:
-            return [Partition()]
-        return [p for p in mine if j.asked is None or j.asked <= 0 or j.asked <= p.most]
+        mine = [p for p in (self.partitions or {}).values() if p.name in j.partition.split(",")]
+        large_enough = lambda p: any(sum(q.n for q in kind) >= j.n for kind in self.kinds(j, p))
+        return [p for p in mine or [Partition()]
+                if large_enough(p) and (j.asked is None or j.asked <= 0 or j.asked <= p.most)]
 
     def limit(self, j, p):
         if j.asked is not None and 0 < j.asked < math.inf:

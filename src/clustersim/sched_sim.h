@@ -133,10 +133,10 @@ struct hd_sched_sim_result {
 	uint64_t rounds, solves, kept, starts, moves, resizes, revoked, failed;
 	uint64_t most_at_once;
 	/* of queues: devices that were busy at once, how many a type, or a partition of it, has too few for
-	 * that; jobs whose start is not recorded, that ask for longer than their partitions allow, and how
-	 * often one was preempted */
+	 * that; jobs whose start is not recorded, that ask for longer or for more devices than their
+	 * partitions allow, and how often one was preempted */
 	uint32_t peak, over;
-	uint64_t nunstarted, ntoo_long, npreempted;
+	uint64_t nunstarted, ntoo_long, ntoo_large, npreempted;
 	struct hd_estimate_account estimate;
 	const char *ended;                        /* "" if all jobs are over; else why not */
 };

@@ -22,7 +22,8 @@
  * 2. Backfill: a job that does not fit reserves devices at the earliest time at which running jobs will have
  *    released them by their limits. `easy`: the first that waits for a type reserves; `conservative`, what
  *    sched/backfill does: all of the first `depth`; `none`: nothing behind a job that waits for a type
- *    starts there. No later job may move a reservation.
+ *    starts there. No later job may move a reservation. A job for which no partition has devices enough is
+ *    not looked at and counts in no depth: Slurm refuses it as it comes, or holds it (BadConstraints).
  * 3. A limit that is none or not known is limit_s (365 days, Slurm's for UNLIMITED). Jobs are not killed at
  *    it: one that is still there is expected to end a second from now.
  * 4. No node is chosen, no job depends on another, and no start is charged: what a job took is what the

@@ -257,6 +257,23 @@ static int by_priority(const void *a, const void *b)
 		(x->partition > y->partition) - (x->partition < y->partition);
 }
 
+/* It could, were all devices of one kind free that the partition has. */
+static bool could_start(const struct slurm *s, const struct sim_job *job, uint32_t p)
+{
+	const struct hd_sched_sim_setting *set = s->q->sim->set;
+
+	for (uint32_t k = 0; k < set->ntypes; k++) {
+		uint32_t n = 0;
+		for (uint32_t t = 0; t < set->ntypes; t++)
+			if (s->q->kind[t] == s->q->kind[k] && job->rate[t] > 0 &&
+				(p == ANY || set->partitions->in[t] >> p & 1))
+				n += set->types[t].n;
+		if (n >= job->listed.scale)
+			return true;
+	}
+	return false;
+}
+
 static enum hd_err queue_in(struct slurm *s, const struct sim_job *job, uint32_t p)
 {
 	enum hd_err err = hd_grow(&s->queue, &s->queue_cap, (uint64_t)s->nqueue + 1, sizeof *s->queue,
@@ -268,12 +285,13 @@ static enum hd_err queue_in(struct slurm *s, const struct sim_job *job, uint32_t
 	return err;
 }
 
-/* In each of its partitions that it does not ask for too long. */
+/* In each of its partitions that has devices enough and that it does not ask for too long. */
 enum hd_err slurm_came(struct slurm *s, const struct sim_job *job)
 {
 	const struct hd_slurm_partitions *all = s->q->sim->set->partitions;
 	const uint32_t before = s->nqueue;
 	uint32_t owner = 0;
+	bool small = false;
 	enum hd_err err = owner_of(s, job, &owner);
 
 	if (!err)
@@ -282,12 +300,19 @@ enum hd_err slurm_came(struct slurm *s, const struct sim_job *job)
 	if (err)
 		return err;
 	s->of[job->id] = owner;
-	if (!all || job->partitions == UINT64_MAX)
-		return queue_in(s, job, ANY);
-	for (uint32_t p = 0; p < all->n && !err; p++)
-		if (job->partitions >> p & 1 && !(asked_of(job) > all->at[p].limit_s))
+	if (!all || job->partitions == UINT64_MAX) {
+		small = could_start(s, job, ANY);
+		err = small ? queue_in(s, job, ANY) : HD_OK;
+	}
+	for (uint32_t p = 0; all && job->partitions != UINT64_MAX && p < all->n && !err; p++) {
+		if (!(job->partitions >> p & 1) || !could_start(s, job, p))
+			continue;
+		small = true;
+		if (!(asked_of(job) > all->at[p].limit_s))
 			err = queue_in(s, job, p);
-	s->q->sim->result->ntoo_long += s->nqueue == before;
+	}
+	s->q->sim->result->ntoo_large += !small;
+	s->q->sim->result->ntoo_long += small && s->nqueue == before;
 	return err;
 }
 

@@ -54,7 +54,7 @@ static void tell_queue(const struct hd_cmd *cmd, const struct comparison *c, con
 		return;
 	if (c->in.setting.queue == HD_QUEUE_RECORDED)
 		tell_recorded(c, r);
-	hd_sched_tell_slurm(r);
+	hd_sched_tell_queue(cmd, &c->in.setting, r);
 }
 
 static enum hd_err run_one(struct hd_cmd *cmd, struct comparison *c, const char *name)

@@ -15,8 +15,10 @@ void hd_sched_put_summary(struct hd_json_writer *w, const struct hd_sched_sim_se
 	*policy,
 	const struct hd_sched_sim_result *r);
 
-/* On stderr: what partitions did to jobs of the row slurm. */
-void hd_sched_tell_slurm(const struct hd_sched_sim_result *r);
+/* On stderr, of the rows as-it-was and slurm: options that they do not follow, jobs that never start, and
+ * what partitions did. */
+void hd_sched_tell_queue(const struct hd_cmd *cmd, const struct hd_sched_sim_setting *setting,
+	const struct hd_sched_sim_result *r);
 
 struct hd_sched_page { struct hd_sched_report_run run[HD_REPORT_RUNS]; uint32_t nruns; };
 

@@ -278,8 +278,37 @@ enum hd_err hd_sched_write_page(struct hd_cmd *cmd, const struct hd_sched_sim_se
 		text.len, &cmd->diag);
 }
 
-void hd_sched_tell_slurm(const struct hd_sched_sim_result *r)
+/* Options of what becomes of devices and jobs that only rounds follow; what was given of them. */
+static const char *not_followed(const struct hd_cmd *cmd, char out[160])
 {
+	static const struct { enum hd_opt opt; const char *words; } opts[] = {
+		{ HD_OPT_SPOT, "--spot" }, { HD_OPT_REVOKE, "--revoke" }, { HD_OPT_LOST, "--lost" },
+		{ HD_OPT_SWITCHING, "--switching" }, { HD_OPT_ELASTIC, "--elastic" },
+	};
+	struct hd_text text;
+
+	hd_text_fixed(&text, out, 160);
+	out[0] = '\0';
+	for (size_t i = 0; i < sizeof opts / sizeof *opts; i++)
+		if (cmd->args.has[opts[i].opt])
+			hd_text_addf(&text, "%s%s", *out ? ", " : "", opts[i].words);
+	return out;
+}
+
+void hd_sched_tell_queue(const struct hd_cmd *cmd, const struct hd_sched_sim_setting *set,
+	const struct hd_sched_sim_result *r)
+{
+	char given[160];
+
+	if (set->queue == HD_QUEUE_ROUNDS)
+		return;
+	if (*not_followed(cmd, given))
+		fprintf(stderr, "heddle: %s: %s changes nothing in this row: its jobs keep their devices "
+			"until they end, and pay for no start\n", set->queue == HD_QUEUE_SLURM ? "slurm" :
+			"as-it-was", given);
+	if (r->ntoo_large)
+		fprintf(stderr, "heddle: slurm: %" PRIu64 " jobs ask for more devices than %s has, and never "
+			"start\n", r->ntoo_large, set->partitions ? "any of their partitions" : "any type");
 	if (r->ntoo_long)
 		fprintf(stderr, "heddle: slurm: %" PRIu64 " jobs ask for longer than MaxTime of their "
 			"partitions, and never start\n", r->ntoo_long);
@@ -318,7 +347,7 @@ static enum hd_err verb_sched_simulate(struct hd_cmd *cmd)
 		(err = hd_sched_sim(&result, &in.setting, &cmd->arena, &cmd->diag)))
 		return err;
 	if (!cmd->args.has[HD_OPT_QUIET])
-		hd_sched_tell_slurm(&result);
+		hd_sched_tell_queue(cmd, &in.setting, &result);
 	if (in.setting.log && log.full)
 		return hd_fail(&cmd->diag, HD_E_NOMEM, "no memory for the log of decisions");
 	if (in.setting.log)
