@@ -175,11 +175,13 @@ expect 0 heddle ckpt digest files
 first=$(cat out)
 echo 40 > data/.delay_ms
 rm -rf run
-heddle run tar.yaml --out run --workers 2 -s data.path=$at/shard.tar > heard 2>&1 &
+long=$(printf 'long%.0s' {1..45}).tar          # a name with which the line is still whole
+cp data/shard.tar data/$long
+heddle run tar.yaml --out run --workers 2 -s data.path=$at/$long > heard 2>&1 &
 running=$!
 reach run 5
 kill -STOP $server
-await grep -q 'worker [01]: http.*shard.tar: nothing came for' heard
+await grep -q 'worker [01]: http.*long.tar: nothing came for .*; each request is tried 8 times' heard
 ! grep '"kind":"lost"' run/events.ndjson || failed "a worker that waits for its data was given up"
 rm data/.delay_ms
 kill -CONT $server
@@ -187,6 +189,29 @@ wait $running || failed "the run ended with $?: $(tail -n 3 heard)"
 expect 0 heddle ckpt digest run
 same "$(cat out)" "$first" "the digest of a run whose server stood still"
 passed "a server that stands still: said, waited for, no worker lost"
+
+# keys that expire in the middle end the run, with the state that it had: it goes on from there
+for how in "--devices 3" "--workers 2"; do
+	rm -rf run
+	echo 20 > data/.delay_ms
+	heddle run tar.yaml --out run $how -s data.path=$at/shard.tar -s checkpoint.every='1000 steps' \
+		> heard 2>&1 &
+	running=$!
+	reach run 5
+	echo "status 999 403" > data/.script
+	code=0
+	wait $running || code=$?
+	same $code 11 "exit codes of a run whose keys expired: $(tail -n 3 heard)"
+	[ "$how" = "--workers 2" ] || grep -q 'could not be read; the state before it is kept' heard ||
+		failed "what is kept is not said"
+	rm data/.script data/.delay_ms
+	kept=$(ls run/ckpt | tail -n 1)
+	[ "$((10#${kept##*-}))" -ge 5 ] || failed "the state of step 5 is gone: $kept"
+	expect 0 heddle resume run -q
+	expect 0 heddle ckpt digest run
+	same "$(cat out)" "$first" "the digest of a run whose keys expired, $how"
+done
+passed "a store that refuses ends the run with the state of its last step"
 
 expect 0 heddle data tune data/big.bin --json --explain --for 2500
 json_ok

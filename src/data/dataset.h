@@ -103,7 +103,7 @@ struct hd_ask { uint64_t index, epoch; void *out[HD_MAX_FIELDS];
 struct hd_dataset;
 /* What a set that is read by ranges says of its reading, and keeps to. Any thread. */
 struct hd_fair_part;                      /* fair.h */
-enum { HD_READING_TEXT = 160 };
+enum { HD_READING_TEXT = 640 };          /* with a URL and what the store said last */
 struct hd_reading_ops {
 	/* What was read since it was asked last, `seconds` ago, by so many takers at once. One thread at a
 	 * time. */

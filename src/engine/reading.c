@@ -116,12 +116,19 @@ enum hd_err hd_reading_take(struct hd_worker *w, uint64_t step, uint32_t vn, con
 	enum hd_err err = hd_prefetch_take(r->prefetch, step, vn, field, nrows, diag);
 	atomic_fetch_sub_explicit(&r->taking, 1, memory_order_relaxed);
 
+	if (err && err != HD_E_STALE)
+		atomic_store_explicit(&r->unread, true, memory_order_relaxed);
 	if (r->took && !err) {
 		r->ntook[vn] = *nrows;
 		memcpy(r->took + vn * w->task->job->per_vn, hd_prefetch_names(r->prefetch, step, vn),
 			*nrows * sizeof *r->took);
 	}
 	return err;
+}
+
+bool hd_worker_unread(const struct hd_worker *w)
+{
+	return w->reading && atomic_load_explicit(&w->reading->unread, memory_order_relaxed);
 }
 
 bool hd_reading_waits(struct hd_worker *w)

@@ -18,6 +18,7 @@ struct hd_reading {
 	struct hd_sample *took;
 	uint64_t *ntook;                  /* [nvns] */
 	_Atomic uint32_t taking;          /* devices that stand still for rows */
+	_Atomic bool unread;              /* rows could not be read */
 	uint64_t looks;                   /* as hd_reading_waits() knew them */
 	bool spare_core;                  /* the threads of all devices leave one of the usable cores */
 };

@@ -181,6 +181,8 @@ struct hd_memory_growth { uint64_t peak, files; };
 void hd_worker_growth(const struct hd_worker *worker, struct hd_memory_growth *growth);
 /* false: devices of no result, the state means nothing */
 bool hd_worker_computes(const struct hd_worker *worker);
+/* Has a step failed because its samples could not be read? */
+bool hd_worker_unread(const struct hd_worker *worker);
 /* kernels chosen: "cpu/avx512 library" */
 const char *hd_worker_path(const struct hd_worker *worker);
 struct hd_hash hd_worker_fingerprint(const struct hd_worker *worker);

@@ -754,11 +754,12 @@ static void ends(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 	hd_signal_word_set(NULL);
 }
 
-/* The state of a step that diverged is the good one before it: keep that. */
+/* The state of a step that diverged, or had no samples, is the good one before it: keep that. */
 static enum hd_err end_badly(struct hd_run *run, enum hd_err err, const struct hd_diag *why)
 {
 	if (err == HD_E_DIVERGED)
 		(void)!hd_run_try_save(run, &(struct hd_diag){ "" });
+	hd_run_keep_unread(run);
 	if (run->dir)
 		hd_rundir_event(run->dir, err == HD_E_DIVERGED ? "diverged" : "warning",
 			hd_worker_at(run->worker), "");

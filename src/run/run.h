@@ -100,6 +100,9 @@ HD_MUST_USE enum hd_err hd_run_restore(struct hd_run *run, const char *ckpt_fold
 	struct hd_diag *diag);
 /* Trains to the end or to a stop. HD_E_PREEMPTED, HD_E_INTERRUPT: stopped with a checkpoint. */
 HD_MUST_USE enum hd_err hd_run_train(struct hd_run *run, struct hd_diag *diag);
+/* Where a step failed as its samples could not be read: a checkpoint of the state before it, which is whole,
+ * and a note that says so. The step has been given up. What cannot be saved is a warning. */
+void hd_run_keep_unread(struct hd_run *run);
 /* What is due at the step of the state: evaluation, a checkpoint; `end`: the run ends here, both are due.
  * *reached: so is the target. hd_run_train() calls it; a caller that steps by dist.h calls it where the run
  * is one of several and this worker its scribe. */

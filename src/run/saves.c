@@ -166,6 +166,18 @@ enum hd_err hd_run_try_save(struct hd_run *run, struct hd_diag *diag)
 	return HD_OK;
 }
 
+void hd_run_keep_unread(struct hd_run *run)
+{
+	const uint64_t at = hd_worker_at(run->worker);
+
+	if (!hd_worker_unread(run->worker) || hd_run_try_save(run, &(struct hd_diag){ "" }) ||
+		run->last_ckpt_step != at + 1)
+		return;
+	hd_run_note(run, "warning",
+		"the samples of step %llu could not be read; the state before it is kept: heddle resume goes "
+		"on from there", (unsigned long long)at);
+}
+
 bool hd_run_keeps_best(const struct hd_run *run)
 {
 	return hd_job_int(run->job, HD_JOB_CKPT_BEST) != HD_BEST_NONE;

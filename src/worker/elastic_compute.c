@@ -220,6 +220,19 @@ static void took_samples(struct hd_elastic *e, const struct hd_command *d)
 	hd_run_took(e->run, d->step, atomic_load(&e->self), d->range, d->nranges);
 }
 
+/* A worker without samples ends, and so may all others at once: the checkpoint writer keeps the state before
+ * the step, if all of it is here. */
+static void keep_unread(struct hd_elastic *e)
+{
+	if (!e->spec->dir || hd_view_writer(&e->adopted) != atomic_load(&e->self) ||
+		hd_dist_by_stage(e->worker) || !hd_dist_whole(e->worker))
+		return;
+	atomic_store(&e->moving, false);          /* a disk may take its time */
+	hd_dist_abandon(e->worker);
+	e->broken = true;                         /* nothing of the step is done any more */
+	hd_run_keep_unread(e->run);
+}
+
 COMMAND(compute)
 {
 	if (e->unfit)                     /* no step is begun, and no view may have been adopted yet */
@@ -265,8 +278,11 @@ COMMAND(compute)
 		e->time.computed_ns += hd_clock_now_ns(e->spec->clock) - began -
 			(int64_t)hd_dist_awaited_ns(e->worker);
 	e->stale = err == HD_E_STALE;
-	if (err)
+	if (err) {
+		if (!e->stale)
+			keep_unread(e);
 		return err;
+	}
 	if (own && e->pace_ns)
 		hd_clock_wait_until(e->spec->clock, began + e->pace_ns);
 	if (d->stage == 0)
