@@ -78,7 +78,8 @@ static enum hd_err find_type(struct hd_config_reading *r, const char *asked)
 	if (name && !r->type->name)
 		return hd_fail(r->diag, HD_E_INPUT,
 			"%s: model_type is %s; this build imports %s. Another type computes otherwise even "
-			"where its tensors have the same names; to take the tensors alone, import the "
+			"where its tensors have the same names; to train it as it is, export it to ONNX "
+			"(docs/from-pytorch.md, model.use: onnx:FILE); to take the tensors alone, import the "
 			".safetensors file from a folder without config.json", r->name, name, known(r));
 	if (name && asked && strcmp(r->type->model, asked) != 0)
 		return hd_fail(r->diag, HD_E_INPUT,
