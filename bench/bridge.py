@@ -136,6 +136,20 @@ REFUSED = {
 }
 
 
+def gpt2(**more):
+    return dict(
+        n_embd=32,
+        n_head=4,
+        n_positions=LENGTH,
+        vocab_size=VOCAB,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=1,
+        eos_token_id=2,
+    ) | more
+
+
 def encoder(**more):
     return dict(
         num_hidden_layers=2,
@@ -284,18 +298,7 @@ ARCHITECTURES = {
     ),
     "gpt2": (
         "GPT2LMHeadModel",
-        dict(
-            n_layer=3,
-            n_embd=32,
-            n_head=4,
-            n_positions=LENGTH,
-            vocab_size=VOCAB,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-            bos_token_id=1,
-            eos_token_id=2,
-        ),
+        gpt2(n_layer=3),
         {
             "as it is": {},
             **{w: dict(activation_function=w) for w in ("gelu", "relu", "silu", "swish", "tanh")},
@@ -319,18 +322,7 @@ ARCHITECTURES = {
     ),
     "gpt2, two heads": (
         "GPT2DoubleHeadsModel",
-        dict(
-            n_layer=2,
-            n_embd=32,
-            n_head=4,
-            n_positions=LENGTH,
-            vocab_size=VOCAB,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-            bos_token_id=1,
-            eos_token_id=2,
-        ),
+        gpt2(n_layer=2),
         {"surplus head": {}},
         {},
     ),
