@@ -66,7 +66,7 @@ says 'no node has what launch.slurm.extra asks for'
 passed "what makes no sense is refused before anything is submitted"
 
 at=$(now)
-begins grow 2..4
+begins grow 2..4 -s workers.detect=20s              # those that are lost are counted
 has_members grow 4
 echo "start to 4 members: $(since "$at")"
 reach grow 20

@@ -177,12 +177,14 @@ echo 40 > data/.delay_ms
 rm -rf run
 long=$(printf 'long%.0s' {1..45}).tar          # a name with which the line is still whole
 cp data/shard.tar data/$long
-heddle run tar.yaml --out run --workers 2 -s data.path=$at/$long > heard 2>&1 &
+heddle run tar.yaml --out run --workers 2 -s workers.detect=2s -s data.path=$at/$long > heard 2>&1 &
 running=$!
 reach run 5
+losses() { grep -c '"kind":"lost"' run/events.ndjson; }
+lost=$(losses)                    # on a machine that is too busy for two seconds, before they wait
 kill -STOP $server
 await grep -q 'worker [01]: http.*long.tar: nothing came for .*; each request is tried 8 times' heard
-! grep '"kind":"lost"' run/events.ndjson || failed "a worker that waits for its data was given up"
+same "$(losses)" "$lost" "workers lost before and after they wait for data"
 rm data/.delay_ms
 kill -CONT $server
 wait $running || failed "the run ended with $?: $(tail -n 3 heard)"
