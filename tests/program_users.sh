@@ -226,6 +226,12 @@ grep -qE '^  red +3 +1 +1 ' out && grep -qE '^lab ' out && ! grep -q blue out ||
 	failed "ada's accounts: $(cat out)"
 must 0 $op status
 grep -qE '^blue ' out || failed "an operator's accounts: $(cat out)"
+# its user leaves the account: the job counts to another one, which is said
+cp d/users.yaml good.yaml
+sed 's/\[red, side\]/[side]/' good.yaml >d/users.yaml
+await grep -q 'of 1 jobs the account is gone, or their user has left it' serve.err ||
+	failed "a job without its account is not said: $(tail -n 3 serve.err)"
+cp good.yaml d/users.yaml
 # the tree is another one: a quota above the account holds for jobs that were there before
 sed 's/lab: {running: 9}/lab: {running: 0}/' d/users.yaml >good.yaml
 cp good.yaml d/users.yaml

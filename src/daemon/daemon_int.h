@@ -89,6 +89,7 @@ struct daemon_users {
 	struct hd_stat seen;              /* of the file, good or bad */
 	bool gone;
 	bool run_as;                      /* this process is root: jobs run as their users */
+	uint32_t nstray;                  /* jobs that count to another account than theirs */
 	char wrong[300];                  /* what is wrong with the file since; "": nothing */
 };
 

@@ -128,17 +128,21 @@ static void take_users(struct hd_daemon *d, const struct hd_users *now, const st
 	struct daemon_users *u = d->users;
 	struct hd_dispatch *made = NULL;
 	struct hd_diag diag = { "" };
-	char text[80];
+	char text[240];
 
 	hd_arena_finish(&u->arena);
 	u->arena = *arena;
 	u->now = *now;
 	u->wrong[0] = 0;
+	u->nstray = 0;
 	if (daemon_make_dispatch(d, d->policy, &made, &diag))
 		daemon_log(d, "warning", 0, diag.text);
 	else
 		daemon_begin_again(d, made, d->policy);
-	snprintf(text, sizeof text, "read again: %u users", u->now.nusers);
+	int n = snprintf(text, sizeof text, "read again: %u users", u->now.nusers);
+	if (u->nstray)
+		snprintf(text + n, sizeof text - (size_t)n, "; of %u jobs the account is gone, or their user "
+			"has left it: they count to their user's first account, else to none", u->nstray);
 	daemon_note(d, "users", 0, text);
 }
 
@@ -480,6 +484,9 @@ void daemon_limit_job(const struct hd_daemon *d, const struct hd_jobs_card *card
 	}
 	row->entity = (struct hd_dispatch_entity){ .name = "" };
 	row->nwithin = 0;
+	if (d->users && card->account[0] && (account == HD_USERS_NONE ||
+		strcmp(d->users->now.account[account].name, card->account) != 0))
+		d->users->nstray++;
 	if (account == HD_USERS_NONE)
 		return;
 	const struct hd_users_account *of = d->users->now.account;

@@ -104,6 +104,8 @@ static enum hd_err print_partitions(struct hd_cmd *cmd, const struct hd_json *s)
 	return err;
 }
 
+enum { ACCOUNTS_SHOWN = 1000 };                   /* that a scheduler answers with (answers.h) */
+
 /* As a tree; a scheduler before this one says nothing of accounts. */
 static enum hd_err print_accounts(struct hd_cmd *cmd, const struct hd_json *s)
 {
@@ -112,6 +114,8 @@ static enum hd_err print_accounts(struct hd_cmd *cmd, const struct hd_json *s)
 	char name[120];
 	enum hd_err err = HD_OK;
 
+	if (accounts && hd_json_count(accounts) >= ACCOUNTS_SHOWN)
+		printf("%d accounts are shown at most; a user sees its own\n", ACCOUNTS_SHOWN);
 	if (accounts && hd_json_count(accounts))
 		hd_scheduler_head(cmd, &hd_answer_account_fields);
 	for (size_t i = 0; accounts && !err && i < hd_json_count(accounts); i++) {
