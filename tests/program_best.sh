@@ -105,7 +105,7 @@ if has_failpoints; then
 		mkdir -p "$run/chaos"
 		chmod 700 "$run" "$run/chaos"
 		echo "$at" >"$run/chaos/any"
-		heddle run mlp.yaml --out "$run" --workers 3 --devices 1 -s 'workers.detect=3 s' -q >out 2>err
+		heddle run mlp.yaml --out "$run" --workers 3 --devices 1 -s workers.detect=20s -q >out 2>err
 		await test -f "$run/ckpt/step-000000014/MANIFEST.json" || failed "$run did not end"
 		[ -n "$(find "$run/chaos" -name 'hit.*')" ] || failed "$at was not reached"
 		same "$(kept "$run")" "$first" "$at"

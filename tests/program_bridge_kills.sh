@@ -245,7 +245,7 @@ go()            # JOB WAY: its run is in `run`
 		mkdir -p run/chaos
 		chmod 700 run run/chaos
 		echo "gate.boundary:kill@$at" >run/chaos/any
-		heddle run "$1" --out run --workers 3 --devices 1 -s 'workers.detect=3 s' -q >out 2>err ||
+		heddle run "$1" --out run --workers 3 --devices 1 -s 'workers.detect=20 s' -q >out 2>err ||
 			failed "$1: three workers, one killed before step $at: exit $?"
 		[ -n "$(find run/chaos -name 'hit.*')" ] || failed "$1: none died before step $at" ;;
 	resume)

@@ -108,7 +108,7 @@ if has_failpoints; then
 		mkdir -p "$run/chaos"
 		chmod 700 "$run" "$run/chaos"
 		echo "$at" >"$run/chaos/any"
-		heddle run stops.yaml --out "$run" --workers 3 --devices 1 -s 'workers.detect=3 s' -q >out \
+		heddle run stops.yaml --out "$run" --workers 3 --devices 1 -s 'workers.detect=20 s' -q >out \
 			2>err
 		await test -f "$run/ckpt/step-$(printf %09d "$steps")/MANIFEST.json" ||
 			failed "$run did not end"

@@ -45,7 +45,7 @@ if has_failpoints; then
 	mkdir -p dies/chaos
 	chmod 700 dies dies/chaos
 	echo gate.boundary:kill@5 >dies/chaos/any
-	heddle run job.yaml --out dies --workers 3 --devices 1 -s 'workers.detect=3 s' -q >out 2>err
+	heddle run job.yaml --out dies --workers 3 --devices 1 -s 'workers.detect=20 s' -q >out 2>err
 	await test -f dies/ckpt/step-000000012/MANIFEST.json || failed "it did not end"
 	[ -n "$(find dies/chaos -name 'hit.*')" ] || failed "none died"
 	same "$(heddle ckpt digest dies)" "$one" "a worker died"

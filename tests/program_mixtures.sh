@@ -54,7 +54,7 @@ for model in mixtral t5; do
 		mkdir -p $model-dies/chaos
 		chmod 700 $model-dies $model-dies/chaos
 		echo gate.boundary:kill@2 >$model-dies/chaos/any
-		heddle run $model.yaml --out $model-dies --workers 3 --devices 1 -s 'workers.detect=3 s' -q \
+		heddle run $model.yaml --out $model-dies --workers 3 --devices 1 -s 'workers.detect=20 s' -q \
 			>out 2>err
 		await test -f $model-dies/ckpt/step-000000004/MANIFEST.json || failed "it did not end"
 		[ -n "$(find $model-dies/chaos -name 'hit.*')" ] || failed "none died"
