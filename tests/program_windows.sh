@@ -61,6 +61,9 @@ ask /v1/pools
 kept='"job":0,"window":"drain-a-0","kept":"drain since [0-9.]* s: new fans"'
 grep -q '"name":"a-0","type":"a","state":"[a-z]*",'"$kept" out ||
 	failed "the device says nothing of its drain: $(cat out)"
+ask /v1/events/past
+grep -q 'drain-a-0: drain of 1 device from [0-9.]* s until it is taken back: new fans' out ||
+	failed "the event of a drain: $(cat out)"
 expect 0 heddle status --dir "$dir"
 grep -q "drain-a-0.*new fans" out || failed "status says nothing of the drain: $(cat out)"
 expect 2 heddle drain a-0 --dir "$dir" --reason again

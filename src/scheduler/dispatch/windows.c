@@ -93,6 +93,7 @@ static enum hd_err drop(struct hd_dispatch *d, uint32_t at, const char *said)
 static enum hd_err add(struct hd_dispatch *d, const struct hd_kept *window, struct hd_diag *diag)
 {
 	enum hd_err err = hd_window_check(window, d->ndevices, diag);
+	char until[40] = "it is taken back";
 
 	if (!err && d->nwindows == HD_DISPATCH_WINDOWS)
 		err = hd_fail(diag, HD_E_INVAL, "there are %d windows, as many as may be",
@@ -114,9 +115,11 @@ static enum hd_err add(struct hd_dispatch *d, const struct hd_kept *window, stru
 		return err;
 	d->window[d->nwindows++] = (struct live_window){ *window, ++d->last_window, d->now_s };
 	d->kept = true;
-	return d->open ? dispatch_note(d, 0, "window", "%s: %s of %u device%s from %.1f s until %.1f s%s%s",
+	if (isfinite(window->until_s))
+		snprintf(until, sizeof until, "%.1f s", window->until_s);
+	return d->open ? dispatch_note(d, 0, "window", "%s: %s of %u device%s from %.1f s until %s%s%s",
 		window->name, hd_window_name(window->kind), window->ndevices,
-		window->ndevices == 1 ? "" : "s", window->from_s, window->until_s,
+		window->ndevices == 1 ? "" : "s", window->from_s, until,
 		window->reason[0] ? ": " : "", window->reason) : HD_OK;
 }
 
